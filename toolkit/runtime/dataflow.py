@@ -6,8 +6,11 @@
 from __future__ import annotations
 
 import enum
+import functools
 from collections.abc import Sequence
 from typing import Any
+
+import numpy as np
 
 from toolkit.compiler.program import Program, Role, Step
 from toolkit.graph.frames import StaticFrame
@@ -152,15 +155,14 @@ class FrameState:
     """One instance of a loop frame (or the graph itself)."""
 
     __slots__ = (
-        "dead_exits", "invariants", "iterations", "key", "last", "layout", "next_roots", "num_live", "number",
+        "dead_exits", "invariants", "iterations", "last", "layout", "next_roots", "num_live", "number",
         "parallel", "parent", "parent_iteration", "pending_enters",
     )  # fmt: skip
 
-    def __init__(self, layout: FrameInfo, parent: FrameState | None, parent_iteration: IterationState | None, key: str):
+    def __init__(self, layout: FrameInfo, parent: FrameState | None, parent_iteration: IterationState | None):
         self.layout = layout
         self.parent = parent
         self.parent_iteration = parent_iteration
-        self.key = key
         self.number = -1  # worked out when somebody asks for `id`
         self.parallel = max(1, layout.static.parallel_iterations)
         self.pending_enters = layout.static.enters
@@ -173,14 +175,27 @@ class FrameState:
 
     @property
     def id(self) -> int:
-        """A number every partition computes alike: it is part of the rendezvous key."""
+        """A number that every partition computes alike, TensorFlow's too: it is part of the rendezvous key."""
         if self.number < 0:
-            self.number = _hashed(self.key) if self.key else 0
+            if self.parent is None or self.parent_iteration is None:
+                self.number = 0
+            else:
+                inside = _combined(self.parent_iteration.number, _hashed(self.layout.static.name))
+                self.number = _combined(self.parent.id, inside)
         return self.number
 
 
-def _hashed(key: str) -> int:
-    """63 bits of a key."""
-    import hashlib
+_MASK = (1 << 64) - 1
 
-    return int.from_bytes(hashlib.blake2b(key.encode(), digest_size=8).digest()) >> 1
+
+def _combined(first: int, second: int) -> int:
+    """One hash of two (TensorFlow's Hash64Combine)."""
+    return first ^ (second + 0x9E3779B97F4A7800 + (first << 10) + (first >> 4) & _MASK)
+
+
+@functools.cache
+def _hashed(name: str) -> int:
+    """TensorFlow's Hash64 of a frame's name."""
+    from toolkit.kernels.hashing import hash64
+
+    return int(hash64(np.frombuffer(name.encode(), np.uint8).reshape(1, -1))[0])

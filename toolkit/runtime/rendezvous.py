@@ -70,6 +70,20 @@ class LocalRendezvous:
                     del self._values[key]
         done(_present(value), is_dead, error)
 
+    def withdraw(self, key: str, done: Receiver) -> None:
+        """Forget who waits for a value, if it still does: what comes is another's then."""
+        with self._lock:
+            waiting = self._waiting.get(key)
+            if waiting is not None and done in waiting:
+                waiting.remove(done)
+                if not waiting:
+                    del self._waiting[key]
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nobody waits and nothing was sent that is not fetched yet."""
+        return not self._waiting and not self._values
+
     def abort(self, error: OpError | None = None) -> None:
         """Fail everyone who waits now or comes later; the first error stays."""
         with self._lock:

@@ -69,7 +69,7 @@ class _Execution:
         self.ready: deque[Task] = deque()
         self.completions: SimpleQueue[tuple[Task, Any] | None] = SimpleQueue()
         self.waiting = 0  # kernels under way elsewhere: asynchronous ones, and those in other threads
-        self.root = FrameState(self.layouts[""], None, None, "")
+        self.root = FrameState(self.layouts[""], None, None)
         self.frames: dict[tuple[int, int, str], FrameState] = {}
         self.error: BaseException | None = None
         self.probe = running.probe if looks(running.probe) else None
@@ -428,8 +428,7 @@ class _Execution:
         key = (id(frame), iteration.number, name)
         child = self.frames.get(key)
         if child is None:
-            path = f"{frame.key};{iteration.number};{name}"
-            child = self.frames[key] = FrameState(self.layouts[name], frame, iteration, path)
+            child = self.frames[key] = FrameState(self.layouts[name], frame, iteration)
             iteration.outstanding_frames += 1
         return child
 

@@ -74,8 +74,39 @@ class Stub:
         return self._calls[name]
 
 
+class Answer:
+    """The response of a call that is given later, once, from any thread; no thread waits meanwhile.
+
+    Args:
+        send: of gRPC: a response, then None for the end. It returns when the response is on its way.
+    """
+
+    def __init__(self, context: Any, send: Callable[[Any], None]):
+        self._context = context
+        self._send = send
+
+    def when_over(self, react: Callable[[], None]) -> bool:
+        """Call this when the call ends, answered or not; False where it has ended already."""
+        return bool(self._context.add_callback(react))
+
+    def give(self, response: Any) -> None:
+        """Send a response."""
+        self._send(response)
+        self._send(None)
+
+    def fail(self, code: int, message: str) -> None:
+        """Send a status."""
+        known = {each.value[0]: each for each in grpc().StatusCode}
+        self._context.set_code(known[code])
+        self._context.set_details(message)
+        self._send(None)
+
+
 def handler(
-    service: ServiceDescriptor, implementation: Mapping[str, Callable[[Any, Any], Any]], raw: Collection[str] = ()
+    service: ServiceDescriptor,
+    implementation: Mapping[str, Callable[[Any, Any], Any]],
+    raw: Collection[str] = (),
+    later: Mapping[str, Callable[[Any, Answer], None]] | None = None,
 ) -> Any:
     """What a `grpc.Server` is given to serve a service.
 
@@ -83,6 +114,8 @@ def handler(
         implementation: by method, a function of request and `grpc.ServicerContext` that returns the response; what is
             not in it is answered by UNIMPLEMENTED.
         raw: methods whose responses are bytes already.
+        later: by method, a function of request and `Answer`. On the wire one response of many is a response, so
+            gRPC's server is told that there may be many: it then offers to be answered later.
     """
     library = grpc()
     rows = {
@@ -94,4 +127,19 @@ def handler(
         for name, method in methods(service).items()
         if name in implementation
     }
+    for name, begin in (later or {}).items():
+        method = methods(service)[name]
+        rows[name] = library.unary_stream_rpc_method_handler(
+            _answered_later(begin),
+            request_deserializer=method.request.FromString,
+            response_serializer=None if name in raw else method.response.SerializeToString,
+        )
     return library.method_handlers_generic_handler(service_name(service), rows)
+
+
+def _answered_later(begin: Callable[[Any, Answer], None]) -> Any:
+    def behavior(request: Any, context: Any, send: Callable[[Any], None]) -> None:
+        begin(request, Answer(context, send))
+
+    behavior.experimental_non_blocking = True  # type: ignore[attr-defined]
+    return behavior

@@ -6,7 +6,7 @@ import json
 import threading
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from schemas import config_pb2, step_stats_pb2
@@ -56,6 +56,10 @@ class TraceProbe:
         self._lock = threading.Lock()
         # perf_counter has no epoch: tie it to the wall clock once
         self._epoch_ns = time.time_ns() - time.perf_counter_ns()
+
+    def on_device(self, name: str) -> list[Span]:
+        """The spans; those of a worker with one device, which does not name it, have this name."""
+        return [span if span.device else replace(span, device=name) for span in self.spans]
 
     def ran(
         self, node: Node, device: str, start_ns: int, end_ns: int, inputs: Sequence[Any], outputs: Sequence[Any]

@@ -19,8 +19,9 @@ from toolkit.runtime.cancellation import CancellationManager
 from toolkit.runtime.devices import Device
 from toolkit.runtime.inter_op import InterOpPool
 from toolkit.runtime.probes.base import Probe
-from toolkit.runtime.rendezvous import Receiver
+from toolkit.runtime.rendezvous import LocalRendezvous, Receiver
 from toolkit.runtime.resources import ResourceManager
+from toolkit.runtime.workers.peers import Sender
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,11 +86,14 @@ class Worker(Protocol):
         """
         ...
 
-    def receive(self, step_id: int, key: str, done: Receiver) -> None:
+    def receive(self, step_id: int, key: str, done: Receiver) -> Callable[[], object] | None:
         """Ask for a tensor that a graph sends to another task or to the client (RecvTensor).
 
         Args:
             done: is called once, possibly from another thread, with (value, is dead, error).
+
+        Returns:
+            what ends the asking, after which `done` may stay uncalled; None where it ends with the step alone.
         """
         ...
 
@@ -130,6 +134,7 @@ class Environment:
         force_tokens: run every node in the dataflow executor.
         pool: threads for kernels of one step; None to run them one after the other.
         peers: the worker of a task, by name, for tensors that come from there; None where this is the only one.
+        rendezvous: of a step, where it may be known before its worker hears of the step; else the worker makes it.
     """
 
     resources: ResourceManager
@@ -138,7 +143,8 @@ class Environment:
     settings: Settings | None = None
     force_tokens: bool = False
     pool: InterOpPool | None = None
-    peers: Callable[[str], Worker] | None = None
+    peers: Callable[[str], Sender] | None = None
+    rendezvous: Callable[[int], LocalRendezvous] | None = None
 
 
 #: makes the worker of a task, of its name and its devices

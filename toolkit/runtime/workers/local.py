@@ -203,7 +203,9 @@ class LocalWorker:
         step = DeviceStep(
             step_id, self._resources, self._functions, self._seed_state, self._cancellation, None, self._pool
         )
-        if self._peers is not None:
+        if self._environment.rendezvous is not None:
+            step.connect(self._environment.rendezvous(step_id))
+        elif self._peers is not None:
             step.connect(PeerRendezvous(step_id, self._task, self._peers))
         return self._steps.setdefault(step_id, step)  # one of two threads that come at once makes it
 

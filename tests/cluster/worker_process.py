@@ -1,0 +1,45 @@
+"""A task of ours, for tests: `python -m tests.cluster.worker_process SETTINGS` serves until its input ends.
+
+SETTINGS is JSON: {"jobs": {job: [address, ...]}, "job": ..., "task": ..., "devices": {"CPU": 1}, "allow": [...]}.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from typing import Any
+
+from schemas import cluster_pb2
+from toolkit.cluster.rpc.server import Listening, Server
+from toolkit.cluster.worker.service import WorkerService
+from toolkit.cluster.worker.task import WorkerTask, task_addresses
+from toolkit.graph.device import DeviceSpec
+from toolkit.policy.rules import Policy
+
+
+def cluster_of(jobs: dict[str, list[str]]) -> cluster_pb2.ClusterDef:
+    """The message of a cluster."""
+    return cluster_pb2.ClusterDef(job=[{"name": job, "tasks": dict(enumerate(tasks))} for job, tasks in jobs.items()])
+
+
+def main() -> None:
+    settings: dict[str, Any] = json.loads(sys.argv[1])
+    jobs: dict[str, list[str]] = settings["jobs"]
+    task = WorkerTask(
+        DeviceSpec(settings["job"], 0, settings["task"]),
+        task_addresses(cluster_of(jobs)),
+        settings.get("devices"),
+        policy=Policy().allowing(*settings.get("allow", ())),
+    )
+    address = jobs[settings["job"]][int(settings["task"])]
+    port = int(address.rpartition(":")[2])
+    server = Server(Listening(port=port), [WorkerService(task).handler()])
+    server.start()
+    print("ready", flush=True)
+    sys.stdin.read()
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,235 @@
+"""Tensors on the wire: TensorProto and RecvTensorResponse to and from arrays, with no copy that is not needed.
+
+What TensorFlow's runtime sends is written as it writes it: numbers as `tensor_content`, their bytes as they lie in
+memory, behind a header of a few fields that is made by hand; strings and the like through the message. gRPC's Python
+library takes one `bytes` object, so numbers are copied once, into it. What comes is one `bytes` object too, and an
+array is a view of it where its address fits (`_ALIGNMENT`). Who sends to us may be asked to make it fit
+(`RecvTensorRequest.transport_options`, `ALIGNED`), by a field that receivers pass over.
+"""
+
+# numpy's overloads answer arrays typed Any with Unknown
+# pyright: reportUnknownVariableType=false, reportUnknownMemberType=false, reportUnknownArgumentType=false
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy as np
+
+from schemas.tensor_pb2 import TensorProto
+from schemas.worker_pb2 import RecvTensorResponse
+from toolkit.errors import FormatError, GraphError, GraphmillError, InvalidArgumentError, UnimplementedError
+from toolkit.formats import bounds, protoscan
+from toolkit.formats.protoscan import LENGTH, VARINT, varint_bytes
+from toolkit.formats.tensor import from_array, to_array
+from toolkit.graph import dtypes
+from toolkit.kernels.context import DEAD
+
+#: asks for the elements at an address that compiled code likes, in `transport_options.type_url`
+ALIGNED = "graphmill/aligned"
+#: where arrays begin that are no tensors of an arena (ARCHITECTURE.md, on guards)
+_ALIGNMENT = 16
+#: the tag of a length-delimited field, and of a number
+_BYTES, _NUMBER = 2, 0
+#: the kinds whose elements are copied as they lie in memory
+_PACKED = frozenset("biufcV")
+
+
+def tensor_header(array: Any) -> bytes | None:
+    """The beginning of a TensorProto, up to where the bytes of its elements follow and end it.
+
+    Returns:
+        None where it has to be written through the message.
+    """
+    if sys.byteorder != "little" or array.dtype.kind not in _PACKED:
+        return None
+    dtype = dtypes.from_numpy(array.dtype)
+    shape = b"".join(_field(2, _number(1, size) if size else b"") for size in array.shape)
+    return _number(1, dtype.enum) + _field(2, shape) + bytes((4 << 3 | _BYTES,)) + varint_bytes(array.nbytes)
+
+
+def write_tensor(value: Any) -> bytes:
+    """The bytes of a value's TensorProto.
+
+    Raises:
+        UnimplementedError: it is no tensor: a handle or a list, which only its process knows.
+    """
+    header = _header_of(value)
+    if header is not None:
+        return b"".join((header, _elements(value)))
+    return from_array(value).SerializeToString()
+
+
+def _header_of(value: Any) -> bytes | None:
+    """See `tensor_header`; refuses what is no tensor."""
+    if not isinstance(value, np.ndarray | np.generic):
+        raise UnimplementedError(f"a {type(value).__name__} cannot leave its process; only tensors are sent")
+    header = tensor_header(value)
+    if header is None and any(not isinstance(each, bytes | str) for each in np.asarray(value).flat):
+        raise UnimplementedError("handles and variants cannot leave their process; only tensors are sent")
+    return header
+
+
+def _elements(array: Any) -> Any:
+    """The bytes of an array's elements, where they lie when it is dense."""
+    dense = np.ascontiguousarray(array)
+    return dense.reshape(-1).view(np.uint8).data if dense.size else b""
+
+
+def write_response(value: Any, is_dead: bool = False, *, aligned: bool = False) -> bytes:
+    """The bytes of a RecvTensorResponse.
+
+    Args:
+        value: a tensor; whatever it is where `is_dead`.
+        aligned: the receiver has asked for it (`ALIGNED`).
+
+    Raises:
+        UnimplementedError: it is no tensor.
+    """
+    if is_dead or value is DEAD:
+        return _field(1, _number(1, dtypes.float32.enum) + _field(2, _field(2, b""))) + _number(2, 1)
+    header = _header_of(value)
+    if header is None:
+        return _field(1, from_array(value).SerializeToString())
+    start = bytes((1 << 3 | _BYTES,)) + varint_bytes(len(header) + value.nbytes) + header
+    if aligned and value.nbytes:
+        start = _padding(len(start)) + start
+    return b"".join((start, _elements(value)))
+
+
+def _padding(size: int) -> bytes:
+    """A `transport_options` of such a length that what follows it and so many bytes is aligned in a bytes object."""
+    missing = -(bytes.__basicsize__ - 1 + size + 4) % _ALIGNMENT
+    return _field(4, _field(2, bytes(missing)))
+
+
+def read_response(data: bytes) -> tuple[Any, bool]:
+    """A RecvTensorResponse's value, and whether it is dead. Arrays may be views of the data, and read-only.
+
+    Raises:
+        InvalidArgumentError: it is malformed.
+    """
+    try:
+        tensor: tuple[int, int] | None = None
+        is_dead = False
+        for field in protoscan.fields(data, 0, len(data)):
+            if field.number == 1 and field.wire_type == LENGTH and tensor is None:
+                tensor = field.value, field.end
+            elif field.number == 2 and field.wire_type == VARINT:
+                is_dead = bool(_varint(data, field))
+            elif field.number == 1:
+                response = RecvTensorResponse.FromString(data)
+                return (DEAD, True) if response.is_dead else (to_array(response.tensor), False)
+        if is_dead:
+            return DEAD, True
+        start, end = tensor if tensor is not None else (0, 0)
+        return read_tensor(data, start, end), False
+    except (protoscan.WireError, GraphmillError, ValueError) as error:
+        raise InvalidArgumentError(f"a tensor that was received is malformed: {error}") from None
+
+
+def read_tensor(data: bytes, start: int = 0, end: int | None = None) -> Any:
+    """The array of a TensorProto's bytes: a view of them where that can be, then read-only.
+
+    Raises:
+        GraphError: it has no type or shape, or other elements than these take.
+        WireError: it is no message.
+    """
+    end = len(data) if end is None else end
+    view = _packed(data, start, end)
+    if view is not None:
+        return view
+    try:
+        proto = TensorProto.FromString(data[start:end])
+    except Exception as error:  # protobuf's DecodeError
+        raise GraphError(f"the bytes are no TensorProto: {error}") from None
+    return to_array(proto)
+
+
+def read_message(proto: TensorProto) -> Any:
+    """The array of a message that somebody sent.
+
+    Raises:
+        InvalidArgumentError: it has no type or shape, or other elements than these take.
+    """
+    try:
+        return to_array(proto)
+    except GraphmillError as error:
+        raise InvalidArgumentError(f"a tensor that was received is malformed: {error.message}") from None
+
+
+def named_tensor(field: int, name: str, value: Any) -> list[Any]:
+    """A NamedTensorProto as a field of a message, in pieces that follow each other.
+
+    Raises:
+        UnimplementedError: it is no tensor.
+    """
+    key = _field(1, name.encode())
+    header = _header_of(value)
+    if header is None:
+        return [_field(field, key + _field(2, from_array(value).SerializeToString()))]
+    size = len(header) + value.nbytes
+    start = key + bytes((2 << 3 | _BYTES,)) + varint_bytes(size) + header
+    return [bytes((field << 3 | _BYTES,)) + varint_bytes(len(start) + value.nbytes) + start, _elements(value)]
+
+
+def _packed(data: bytes, start: int, end: int) -> Any:
+    """The view of a tensor that has a type, a shape and packed numbers, each once; None for any other."""
+    enum, dims, content = 0, None, None
+    for field in protoscan.fields(data, start, end):
+        if field.number == 1 and field.wire_type == VARINT and not enum:
+            enum = _varint(data, field)
+        elif field.number == 2 and field.wire_type == LENGTH and dims is None:
+            dims = _dims(data, field.value, field.end)
+            if dims is None:
+                return None
+        elif field.number == 4 and field.wire_type == LENGTH and content is None:
+            content = field.value, field.end
+        elif field.number != 3:
+            return None
+    if dims is None or content is None or sys.byteorder != "little":
+        return None
+    dtype = dtypes.from_enum(enum)
+    plain = dtype.numpy
+    if dtype.is_ref or dtype.kind in "srvb" or plain.kind not in _PACKED:
+        return None
+    try:
+        count = bounds.elements(dims, plain.itemsize)
+    except FormatError as error:
+        raise GraphError(f"a {dtype} tensor cannot have this shape: {error.message}") from None
+    if content[1] - content[0] != count * plain.itemsize:
+        return None  # told by who reads the message
+    if not count:
+        return np.empty(dims, plain)
+    array = np.frombuffer(memoryview(data)[content[0] : content[1]], plain).reshape(dims)
+    return array if array.__array_interface__["data"][0] % _ALIGNMENT == 0 else array.copy()
+
+
+def _dims(data: bytes, start: int, end: int) -> list[int] | None:
+    """The sizes of a TensorShapeProto; None where it says anything else."""
+    dims: list[int] = []
+    for field in protoscan.fields(data, start, end):
+        if field.number != 2 or field.wire_type != LENGTH:
+            return None
+        size = 0
+        for inner in protoscan.fields(data, field.value, field.end):
+            if inner.number == 1 and inner.wire_type == VARINT:
+                size = _varint(data, inner)
+                size -= (1 << 64) if size >> 63 else 0
+            elif inner.number != 2:
+                return None
+        dims.append(size)
+    return dims
+
+
+def _varint(data: bytes, field: protoscan.Field) -> int:
+    return protoscan.varint(data, field.value, field.end, field.end)[0]
+
+
+def _number(field: int, value: int) -> bytes:
+    return bytes((field << 3 | _NUMBER,)) + varint_bytes(value)
+
+
+def _field(field: int, data: bytes) -> bytes:
+    return bytes((field << 3 | _BYTES,)) + varint_bytes(len(data)) + data

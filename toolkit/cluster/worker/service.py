@@ -1,0 +1,335 @@
+"""TensorFlow's WorkerService over a task, method by method.
+
+Collective operations have no meaning here, nor has profiling by request: RecvBuf, CompleteGroup, CompleteInstance,
+GetStepSequence and Tracing say so. What a step fails of is told in the body of RunGraph's response where the master
+asks for that, as TensorFlow's does.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from schemas import worker_pb2
+from toolkit.cluster.rpc import services, statuses, tensors
+from toolkit.cluster.worker.costs import cost_graph
+from toolkit.cluster.worker.session import WorkerSession
+from toolkit.cluster.worker.task import WorkerTask
+from toolkit.errors import AbortedError, CancelledError, InvalidArgumentError, UnimplementedError
+from toolkit.formats import bounds
+from toolkit.graph.device import DeviceSpec
+from toolkit.runtime.probes.trace import TraceProbe, step_stats
+
+#: threads that send tensors which others have waited for: a slow receiver keeps one busy, never a step
+_SENDERS = 16
+_MEANINGLESS = {
+    "RecvBuf": "collective operations", "CompleteGroup": "collective operations",
+    "CompleteInstance": "collective operations", "GetStepSequence": "collective operations",
+    "Tracing": "profiling by request; run a step with a trace level instead",
+}  # fmt: skip
+#: how statuses say that they follow from another one, which TensorFlow's masters then look for
+_DERIVED = "[_Derived_]"
+
+
+class WorkerService:
+    """The methods of a task.
+
+    Args:
+        graph_bytes: the largest graph that is registered.
+    """
+
+    def __init__(self, task: WorkerTask, *, graph_bytes: int = bounds.REPEATED):
+        self.task = task
+        self._graph_bytes = graph_bytes
+        self._seen = _Recent()
+        self._senders = ThreadPoolExecutor(_SENDERS, thread_name_prefix="graphmill send")
+
+    def handler(self) -> Any:
+        """What a `grpc.Server` is given."""
+        found: dict[str, Callable[[Any, Any], Any]] = {
+            "GetStatus": self.get_status,
+            "CreateWorkerSession": self.create_session,
+            "DeleteWorkerSession": self.delete_session,
+            "RegisterGraph": self.register_graph,
+            "DeregisterGraph": self.deregister_graph,
+            "RunGraph": self.run_graph,
+            "CleanupGraph": self.clean_up_graph,
+            "CleanupAll": self.clean_up_all,
+            "MarkRecvFinished": self.mark_received,
+            "Logging": self.logging,
+        }
+        for name, what in _MEANINGLESS.items():
+            found[name] = _unimplemented(name, what)
+        told = {name: _telling(method) for name, method in found.items()}
+        return services.handler(
+            services.WORKER, told, raw=("RecvTensor", "RunGraph"), later={"RecvTensor": self.receive_tensor}
+        )
+
+    def close(self) -> None:
+        """Let go of its threads."""
+        self._senders.shutdown(wait=False)
+
+    # -- the task and its sessions -----------------------------------------------------------------------
+
+    def get_status(self, request: worker_pb2.GetStatusRequest, context: Any) -> worker_pb2.GetStatusResponse:
+        """Devices with their incarnations."""
+        return worker_pb2.GetStatusResponse(device_attributes=self.task.device_attributes())
+
+    def create_session(
+        self, request: worker_pb2.CreateWorkerSessionRequest, context: Any
+    ) -> worker_pb2.CreateWorkerSessionResponse:
+        """A session, in the server's cluster or in one of its own."""
+        server = request.server_def
+        spec = DeviceSpec(server.job_name, server.replica, server.task_index) if server.job_name else None
+        self.task.create_session(
+            request.session_handle,
+            server.cluster,
+            spec,
+            is_isolated=request.isolate_session_state,
+            master=request.master_task,
+            master_incarnation=request.master_incarnation,
+        )
+        return worker_pb2.CreateWorkerSessionResponse()
+
+    def delete_session(
+        self, request: worker_pb2.DeleteWorkerSessionRequest, context: Any
+    ) -> worker_pb2.DeleteWorkerSessionResponse:
+        """The end of a session."""
+        if not request.session_handle:
+            raise InvalidArgumentError("a session at a worker needs a handle")
+        self.task.delete_session(request.session_handle)
+        return worker_pb2.DeleteWorkerSessionResponse()
+
+    def clean_up_all(self, request: worker_pb2.CleanupAllRequest, context: Any) -> worker_pb2.CleanupAllResponse:
+        """Drop what is in containers."""
+        self.task.clear_containers(request.container)
+        return worker_pb2.CleanupAllResponse()
+
+    def _session(self, request: Any) -> WorkerSession:
+        return self.task.session(request.session_handle if request.create_worker_session_called else "")
+
+    # -- graphs ------------------------------------------------------------------------------------------
+
+    def register_graph(
+        self, request: worker_pb2.RegisterGraphRequest, context: Any
+    ) -> worker_pb2.RegisterGraphResponse:
+        """Make a partition ready to run."""
+        session = self._session(request)
+        size = request.graph_def.ByteSize()
+        if size > self._graph_bytes:
+            raise InvalidArgumentError(
+                f"a graph of {size:,} bytes is more than this server takes, {self._graph_bytes:,}; large constants "
+                "are better fed or restored"
+            )
+        return worker_pb2.RegisterGraphResponse(graph_handle=session.register(request.graph_def))
+
+    def deregister_graph(
+        self, request: worker_pb2.DeregisterGraphRequest, context: Any
+    ) -> worker_pb2.DeregisterGraphResponse:
+        """Forget a graph."""
+        self._session(request).deregister(request.graph_handle)
+        return worker_pb2.DeregisterGraphResponse()
+
+    def run_graph(self, request: worker_pb2.RunGraphRequest, context: Any) -> bytes:
+        """Run a graph, or go on with a partial run."""
+        self._seen.check(request.request_id)
+        session = self._session(request)
+        response = worker_pb2.RunGraphResponse()
+        ending = _Ending(session, request.step_id)
+        try:
+            if not context.add_callback(ending.call_is_over):
+                raise CancelledError("the call was cancelled")
+            values = self._run(session, request, response)
+        except Exception as error:
+            if not request.store_errors_in_response_body:
+                raise
+            code, message = statuses.status_of(error)
+            response.status_code = code  # type: ignore[assignment]
+            response.status_error_message = message
+            return response.SerializeToString()
+        finally:
+            ending.step_is_over()
+        return _with_tensors(response, request.recv_key, values)
+
+    def _run(
+        self, session: WorkerSession, request: worker_pb2.RunGraphRequest, response: worker_pb2.RunGraphResponse
+    ) -> list[Any]:
+        feeds = {each.name: tensors.read_message(each.tensor) for each in request.send}
+        if len(feeds) < len(request.send):
+            raise InvalidArgumentError("two tensors are sent under the same key")
+        options = request.exec_opts
+        probe = TraceProbe() if options.record_timeline or options.record_costs else None
+        if request.is_partial:
+            values = session.run_partially(
+                request.graph_handle, request.step_id, feeds, request.recv_key,
+                is_last=request.is_last_partial_run, probe=probe,
+            )  # fmt: skip
+        else:
+            values = session.run(request.graph_handle, request.step_id, feeds, request.recv_key, probe)
+        if options.record_partition_graphs:
+            for part in session.graph(request.graph_handle).partitions.values():
+                response.partition_graph.add().CopyFrom(part.to_proto())
+        if probe is not None:
+            spans = probe.on_device(session.devices[0].name)
+            if options.record_timeline:
+                response.step_stats.CopyFrom(step_stats(spans))
+            if options.record_costs:
+                response.cost_graph.CopyFrom(cost_graph(spans, session.graph(request.graph_handle).partitions))
+        return values
+
+    def clean_up_graph(self, request: worker_pb2.CleanupGraphRequest, context: Any) -> worker_pb2.CleanupGraphResponse:
+        """The end of a step."""
+        self.task.steps.finish(request.step_id)
+        return worker_pb2.CleanupGraphResponse()
+
+    # -- tensors -----------------------------------------------------------------------------------------
+
+    def receive_tensor(self, request: worker_pb2.RecvTensorRequest, answer: services.Answer) -> None:
+        """Answer with a tensor as soon as it is there; who waits for one takes no thread."""
+        asked = _Asked(request, answer, self._senders)
+        try:
+            self._seen.check(request.request_id)
+            withdraw = self.task.receive(request.step_id, request.rendezvous_key, asked.arrived)
+            if not answer.when_over(withdraw):
+                withdraw()
+        except Exception as error:
+            asked.arrived(None, False, error)
+        asked.begun()
+
+    def mark_received(
+        self, request: worker_pb2.MarkRecvFinishedRequest, context: Any
+    ) -> worker_pb2.MarkRecvFinishedResponse:
+        """Nothing is kept for who might ask again, so there is nothing to drop."""
+        return worker_pb2.MarkRecvFinishedResponse()
+
+    def logging(self, request: worker_pb2.LoggingRequest, context: Any) -> worker_pb2.LoggingResponse:
+        """Switch the logs of transfers on or off, fetch and clear them."""
+        logs = self.task.logs
+        if request.enable_rpc_logging:
+            logs.is_on = True
+        if request.disable_rpc_logging or not (request.enable_rpc_logging or request.fetch_step_id):
+            logs.is_on = False  # older masters switch it off by not asking for it
+        response = worker_pb2.LoggingResponse(step=logs.fetch(request.fetch_step_id))
+        if request.clear:
+            logs.clear()
+        return response
+
+
+class _Asked:
+    """A tensor that another worker waits for.
+
+    What is there at once is sent by the thread of the call; what comes later, by another one, since the thread that
+    made it goes on with its step.
+    """
+
+    def __init__(self, request: worker_pb2.RecvTensorRequest, answer: services.Answer, senders: ThreadPoolExecutor):
+        self._aligned = request.transport_options.type_url == tensors.ALIGNED
+        self._answer = answer
+        self._senders = senders
+        self._lock = threading.Lock()
+        self._has_begun = False
+        self._ready: tuple[Any, bool, BaseException | None] | None = None
+
+    def begun(self) -> None:
+        """The thread of the call has nothing else to do."""
+        with self._lock:
+            self._has_begun = True
+            ready = self._ready
+        if ready is not None:
+            self._send(*ready)
+
+    def arrived(self, value: Any, is_dead: bool, error: BaseException | None) -> None:
+        """See `Receiver`."""
+        with self._lock:
+            if not self._has_begun:
+                self._ready = (value, is_dead, error)
+                return
+        try:
+            self._senders.submit(self._send, value, is_dead, error)
+        except RuntimeError:  # the server stops
+            self._send(None, False, CancelledError("the server stops"))
+
+    def _send(self, value: Any, is_dead: bool, error: BaseException | None) -> None:
+        try:
+            if error is not None:
+                raise error
+            response = tensors.write_response(value, is_dead, aligned=self._aligned)
+        except Exception as failure:
+            code, message = statuses.status_of(failure)
+            derived = isinstance(failure, AbortedError | CancelledError)
+            self._answer.fail(code, f"{_DERIVED}{message}" if derived else message)
+            return
+        self._answer.give(response)
+
+
+class _Ending:
+    """Cancels a step when its call ends before it does: the master has given it up."""
+
+    def __init__(self, session: WorkerSession, step_id: int):
+        self._session = session
+        self._step_id = step_id
+        self._lock = threading.Lock()
+        self._is_over = False
+
+    def call_is_over(self) -> None:
+        with self._lock:  # what is cancelled after its end would be a step anew
+            if not self._is_over:
+                self._session.worker.cancel(self._step_id)
+
+    def step_is_over(self) -> None:
+        with self._lock:
+            self._is_over = True
+
+
+class _Recent:
+    """The numbers of requests that have come, so that one that is sent twice is not served twice."""
+
+    def __init__(self, size: int = 100_000):
+        self._size = size
+        self._seen: OrderedDict[int, None] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def check(self, request_id: int) -> None:
+        """Note a request; 0 is no number.
+
+        Raises:
+            AbortedError: it has come before.
+        """
+        if not request_id:
+            return
+        with self._lock:
+            if request_id in self._seen:
+                raise AbortedError(f"the request {request_id} has come before")
+            self._seen[request_id] = None
+            if len(self._seen) > self._size:
+                self._seen.popitem(last=False)
+
+
+def _with_tensors(response: worker_pb2.RunGraphResponse, keys: Any, values: list[Any]) -> bytes:
+    """The response's bytes, and those of the tensors as they lie in memory."""
+    parts = [response.SerializeToString()]
+    for key, value in zip(keys, values, strict=True):
+        parts += tensors.named_tensor(worker_pb2.RunGraphResponse.RECV_FIELD_NUMBER, key, value)
+    return b"".join(parts)
+
+
+def _telling(method: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """The method, whose errors end the call with their status."""
+
+    def told(request: Any, context: Any) -> Any:
+        try:
+            return method(request, context)
+        except Exception as error:
+            statuses.abort(context, error)
+
+    return told
+
+
+def _unimplemented(name: str, what: str) -> Callable[[Any, Any], Any]:
+    def refuse(request: Any, context: Any) -> Any:
+        raise UnimplementedError(f"{name}: this worker has no {what}")
+
+    return refuse
