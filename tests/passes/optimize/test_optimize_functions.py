@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,9 +11,11 @@ import pytest
 from schemas.graph_pb2 import GraphDef
 from tests.passes.optimize.equivalence import assert_same, made_graph, values
 from toolkit import client as gm
+from toolkit.graph.bodies import called
 from toolkit.graph.frames import assign_frames
 from toolkit.graph.graph import Graph
 from toolkit.graph.metagraph import MetaGraph
+from toolkit.passes.optimize.functions import editable_body
 from toolkit.passes.optimize.kept import kept_by
 from toolkit.passes.optimize.notation import parse_passes
 from toolkit.passes.optimize.run import Optimized, optimize
@@ -181,3 +184,24 @@ def test_what_does_not_change_is_computed_before_the_loop() -> None:
     for k in (0, 4):
         feeds = {"x:0": X, "k:0": np.int32(k)}
         assert_same(values(graph, ["y:0"], feeds), values(done.graph, ["y:0"], feeds))
+
+
+@pytest.mark.tensorflow
+def test_large_functions_that_stay_anyhow_stay_calls(graphs: dict[str, Graph]) -> None:
+    """Of what the objects of a SavedModel need, each call would be a second copy; in their bodies too."""
+    graph = graphs["calls"]
+    inner, outer = sorted(graph.library, key=lambda name: len(graph.library.function(name).node_def))
+
+    def functions_called(passes: str, *staying: str) -> list[str]:
+        kept = replace(kept_by(MetaGraph(graph), ["x", "k"], ["y"]), functions=frozenset(staying))
+        done = optimize(graph, parse_passes(passes), kept).graph
+        bodies = [editable_body(done, name) for name in staying]
+        found = [done, *(body.graph for body in bodies if body is not None)]
+        return sorted(ref.name for each in found for node in each if (ref := called(node)) is not None)
+
+    line = "inline_functions(kept_nodes=%d),remove_unused"
+    assert functions_called(line % 0, inner, outer) == [inner] * 3 + [outer]
+    small = len(graph.library.function(inner).node_def)
+    assert functions_called(line % small, inner, outer) == [outer]
+    assert functions_called(line % 100, inner, outer) == []
+    assert functions_called(line % 0) == []  # nothing stays: nothing is there twice

@@ -76,13 +76,16 @@ def _array(b: Builder, first: int, second: int, how: int) -> None:
 
     def body(i: Any, state: Any, flow: Any) -> Any:
         b.restore(saved)
-        b.last = gm.identity(i).op
+        counter = gm.identity(i)
+        b.last = counter.op
         b.put("float", state)
         b.inside(second, how // 3 % 3)
         state = b.settled(ops.tanh(b.pick("float", -1)) + x * 0.5)
-        return [i + 1, state, ops.tensor_array_write_v3(handle, i, state, flow)]
+        return [b.settled(counter + 1), state, ops.tensor_array_write_v3(handle, i, state, flow)]
 
-    made = gm.while_loop(lambda i, s, f: ops.less(i, size), body, [gm.constant(0), b.settled(x), flow])
+    # effects of an iteration wait for the counter, which therefore waits for those before
+    start = [b.settled(gm.constant(0)), b.settled(x), flow]
+    made = gm.while_loop(lambda i, s, f: ops.less(i, size), body, start)
     b.restore(saved)
     b.last = made[0].op
     values = b.effect(lambda: ops.tensor_array_gather_v3(handle, gm.range(size), made[2], dtype=dtypes.float32))

@@ -35,8 +35,13 @@ def editable_body(graph: Graph, name: str) -> FunctionBody | None:
     return body
 
 
-def optimize_functions(pass_: Optimization, graph: Graph) -> tuple[Graph, dict[str, Any]]:
+def optimize_functions(
+    pass_: Optimization, graph: Graph, staying: frozenset[str] = frozenset()
+) -> tuple[Graph, dict[str, Any]]:
     """The graph with a pass applied to each function; the one that came in where none changed.
+
+    Args:
+        staying: functions that stay although nothing may call them.
 
     Returns:
         also what the pass reports of each function that it changed.
@@ -53,7 +58,7 @@ def optimize_functions(pass_: Optimization, graph: Graph) -> tuple[Graph, dict[s
         if body is None:
             continue
         try:
-            result = replace(pass_, kept=kept_in(body)).apply(body.graph)
+            result = replace(pass_, kept=replace(kept_in(body), functions=staying)).apply(body.graph)
             if not result.modified:
                 continue
             require_valid(result.graph)

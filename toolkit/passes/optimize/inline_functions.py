@@ -34,11 +34,14 @@ class InlineFunctions(Optimization):
 
     Attributes:
         max_nodes: calls stay calls once the graph would have more nodes.
+        kept_nodes: the most nodes of a function that is put in place although it stays as well, for the objects of a
+            SavedModel need it: each call of it would add what is there already, and is optimized there.
     """
 
     name: ClassVar[str] = "inline_functions"
 
     max_nodes: int = 100_000
+    kept_nodes: int = 100_000
 
     def apply(self, graph: Graph) -> PassResult:
         """The report has `inlined`, how many calls were."""
@@ -66,6 +69,8 @@ class InlineFunctions(Optimization):
                 continue
             if len(work.graph) + len(body.graph) > self.max_nodes:
                 continue
+            if ref.name in self.kept.functions and _size(body) > self.kept_nodes:
+                continue
             waiting += [each for each in inline(work, node, body) if called(each) is not None]
             count += 1
         return work.result({"inlined": count})
@@ -78,6 +83,11 @@ def _stays(node: Node, graph: Graph, name: str) -> bool:
         return True
     function = graph.library.function(name)
     return any(key in function.attr and function.attr[key].b for key in _STAY)
+
+
+def _size(body: FunctionBody) -> int:
+    """How many nodes a body brings along."""
+    return len(body.graph) - len(body.args) - len(body.results)
 
 
 def _is_movable(body: FunctionBody) -> bool:

@@ -183,7 +183,7 @@ class _Everywhere:
         result = replace(self.pass_, kept=self.kept).apply(graph)
         made = result.graph
         if self.pass_.in_functions and len(made.library):
-            made, reports = optimize_functions(self.pass_, made)
+            made, reports = optimize_functions(self.pass_, made, self.kept.functions)
             if reports:
                 result.report["functions"] = reports
         return PassResult(made, result.modified or made is not result.graph, result.report)

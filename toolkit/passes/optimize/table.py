@@ -58,7 +58,7 @@ _ROWS: tuple[PassEntry, ...] = (
     PassEntry(
         "inline_functions", "inline_functions", "InlineFunctions",
         "put the bodies of functions in the place of their calls, effects in order",
-        ("inference",), ("inline_partitionedcall",),
+        ("inference",), ("inline_partitionedcall",), options={"inference": {"kept_nodes": 32}},
     ),
     PassEntry(
         "lower_control_flow", "lower_control_flow", "LowerControlFlow",
