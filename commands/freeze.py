@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Annotated, Any
+import os
+import stat
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 import typer
 
@@ -44,8 +49,9 @@ def freeze(
 ) -> None:
     """Make constants of a graph's variables, so that it needs no checkpoint.
 
-    What the signatures, or --fetch, do not need is left out. The result is a GraphDef; --as metagraph or
-    --as savedmodel keeps signatures and what fills tables. A pattern is a name, a glob ("dense/*") or "re:REGEX".
+    What the signatures, or --fetch, do not need is left out. A file is a GraphDef; one that ends in .meta or .tar,
+    --as metagraph and --as savedmodel keep signatures and what fills tables, and so does a pipe, which is given what
+    was read. A pattern is a name, a glob ("dense/*") or "re:REGEX".
     """
     from commands import models
     from commands.prune import split_names
@@ -55,7 +61,8 @@ def freeze(
 
     model = models.read("freeze", source, tags)
     with models.about(source):
-        request = _request(model, as_kind, signature or [], split_names(fetch), split_names(feed), keep_variables, only)
+        kind = as_kind or _kind_for(model, out)
+        request = _request(model, kind, signature or [], split_names(fetch), split_names(feed), keep_variables, only)
         prefix = checkpoint or variables_prefix(model)
         values = None if prefix is None else open_tensors(prefix)
         try:
@@ -67,13 +74,31 @@ def freeze(
         from toolkit.formats.io import write_output
 
         write_output(report, json.dumps(facts, indent=2) + "\n")
-    models.write("freeze", frozen, out, as_kind or "graphdef", allow)
+    models.write("freeze", frozen, out, kind, allow)
     _say(facts)
+    _say_names(model, request)
+
+
+def _kind_for(model: Model, out: str) -> str:
+    """What is written where nobody says: to the next command of a pipe all that there is, else the graph alone."""
+    from toolkit.formats.model import ModelKind
+
+    if out == "-" and _is_pipe(sys.stdout):
+        return model.kind.value
+    named = {".meta": ModelKind.META_GRAPH, ".tar": ModelKind.SAVED_MODEL}
+    return named.get(Path(out).suffix.lower(), ModelKind.GRAPH_DEF).value
+
+
+def _is_pipe(stream: TextIO) -> bool:
+    try:
+        return stat.S_ISFIFO(os.fstat(stream.fileno()).st_mode)
+    except (OSError, ValueError):  # no file of the system stands behind it
+        return False
 
 
 def _request(
     model: Model,
-    as_kind: str | None,
+    kind: str,
     keys: list[str],
     fetches: list[str],
     feeds: list[str],
@@ -105,7 +130,7 @@ def _request(
             signature = get_signature(meta, key)
         fetches = [*fetches, *signature.output_tensors().values()]
         feeds = [*feeds, *(tensor for tensor in signature.input_tensors().values() if tensor not in feeds)]
-    keeps_surroundings = parse_kind(as_kind or "graphdef")[0] is not ModelKind.GRAPH_DEF
+    keeps_surroundings = parse_kind(kind)[0] is not ModelKind.GRAPH_DEF
     return FreezeRequest(
         tuple(dict.fromkeys(fetches)),
         tuple(dict.fromkeys(feeds)),
@@ -123,7 +148,7 @@ def _say(facts: dict[str, Any]) -> None:
     if facts["functions"]:
         lines.append(f"specialised {plural(facts['functions'], 'function')}")
     if facts["kept"]:
-        shown = ", ".join(facts["kept"][:5]) + (", ..." if len(facts["kept"]) > 5 else "")
+        shown = _listed(facts["kept"])
         lines.append(f"{plural(len(facts['kept']), 'variable')} stay, and need a checkpoint or initialisation: {shown}")
     if facts["initializer"]:
         lines.append(
@@ -136,3 +161,26 @@ def _say(facts: dict[str, Any]) -> None:
         lines.append(f"warning: what fills the table '{name}' is not constant and stayed behind")
     for line in lines:
         messages.say("freeze", line)
+
+
+def _say_names(model: Model, request: FreezeRequest) -> None:
+    """Where signatures do not come along: what they were about, and how they would."""
+    from toolkit.runtime.request import public_signatures
+
+    signatures = model.meta.signatures
+    fetches = set(request.fetches)
+    lost = [
+        key for key in public_signatures(model.meta) if fetches.issuperset(signatures[key].output_tensors().values())
+    ]
+    if request.surroundings or not lost:
+        return
+    fed = f"feed {_listed(request.feeds)} and " if request.feeds else ""
+    messages.say(
+        "freeze",
+        f"a GraphDef has no signatures ({_listed(lost)}): {fed}fetch {_listed(request.fetches)}; --as savedmodel keeps "
+        "them",
+    )
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")

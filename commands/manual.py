@@ -70,7 +70,7 @@ def text(words: Sequence[str]) -> str:
         return _rules([first])
     known = [*TOPICS, *COMMANDS]
     raise UsageError(
-        f"there is no topic or command '{' '.join(words)}'{did_you_mean(first, known)}; see: graphmill help"
+        f"there is no topic or command '{' '.join(words)}'" + did_you_mean(first, known, then="see: graphmill help")
     )
 
 

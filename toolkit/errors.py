@@ -287,13 +287,23 @@ def os_status(error: OSError) -> type[OpError]:
     return _OS_STATUSES.get(error.errno or 0, UnknownError)
 
 
-def did_you_mean(name: str, candidates: Iterable[str], count: int = 3) -> str:
-    """A hint such as "; did you mean 'conv1/kernel'?", or "" when nothing is close, as a whole or in its last part."""
+def did_you_mean(name: str, candidates: Iterable[str], count: int = 3, *, then: str = "") -> str:
+    """A hint such as "; did you mean 'conv1/kernel'?", or "" when nothing is close, as a whole or in its last part.
+
+    Args:
+        then: what is said whether or not something is close ("expected a, b"), as part of the sentence or as the next.
+    """
     known = list(candidates)
     close = difflib.get_close_matches(name, known, n=count, cutoff=0.6)
     if not close:
         last = name.rpartition("/")[2].lower()
         close = [each for each in known if last and each.rpartition("/")[2].lower() == last][:count]
+    return hint(close, then)
+
+
+def hint(close: Sequence[str], then: str = "") -> str:
+    """The hint that names what is close; `then` as in `did_you_mean`."""
     if not close:
-        return ""
-    return "; did you mean " + " or ".join(f"'{c}'" for c in close) + "?"
+        return f"; {then}" if then else ""
+    question = "; did you mean " + " or ".join(f"'{c}'" for c in close) + "?"
+    return f"{question} {then[0].upper()}{then[1:]}" if then else question

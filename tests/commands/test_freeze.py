@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -46,6 +48,30 @@ def test_kinds_and_checkpoints(tmp_path: Path, capsys: pytest.CaptureFixture[str
     capsys.readouterr()
     assert "no checkpoint beside the graph; give one with --checkpoint PREFIX" in said(capsys, meta, code=2)
     assert "2 variables" in said(capsys, meta, "--checkpoint", f"{source}/variables/variables", "-o", f"{folder}.pbtxt")
+
+
+def test_a_pipe_is_given_the_signatures(tmp_path: Path) -> None:
+    """A file that is no pipe, and one that is named so, is a GraphDef; it is said what it lacks."""
+    built = models.saved_model_tf2()
+    line = [sys.executable, "-m", "commands.main", "freeze", str(built.path), "--signature", "serving_default"]
+    piped = subprocess.run(line, capture_output=True, check=True)
+    (tmp_path / "piped").write_bytes(piped.stdout)
+    assert list(read_model(tmp_path / "piped").meta.signatures) == ["serving_default"]
+    assert b"signatures" not in piped.stderr
+    with (tmp_path / "redirected").open("wb") as file:
+        told = subprocess.run(line, stdout=file, stderr=subprocess.PIPE, check=True, text=True).stderr
+    assert read_model(tmp_path / "redirected").kind is ModelKind.GRAPH_DEF
+    assert (
+        "a GraphDef has no signatures (serving_default): feed serving_default_x:0 and fetch StatefulPartitionedCall:0, "
+        "StatefulPartitionedCall:1; --as savedmodel keeps them"
+    ) in told
+    for name, kind in (("m.meta", ModelKind.META_GRAPH), ("m.tar", ModelKind.SAVED_MODEL)):
+        assert run([*line[3:], "-o", str(tmp_path / name)]) == 0
+        model = read_model(tmp_path / name)
+        assert model.kind is kind and list(model.meta.signatures) == ["serving_default"]
+    frozen = str(tmp_path / "redirected")
+    again = subprocess.run([*line[:4], frozen, "--fetch", "StatefulPartitionedCall"], capture_output=True, check=True)
+    assert again.stdout and b"signatures" not in again.stderr
 
 
 @pytest.mark.parametrize(

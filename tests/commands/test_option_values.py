@@ -160,7 +160,7 @@ def test_an_empty_text_is_no_value(
 @pytest.mark.parametrize(
     ("args", "told"),
     [
-        (["--precision", "exakt"], "--precision: 'exakt' is not a precision; did you mean 'exact'?; expected f32"),
+        (["--precision", "exakt"], "--precision: 'exakt' is not a precision; did you mean 'exact'? Expected f32"),
         (["--allow", "foo"], "--allow: 'foo' is nothing that can be allowed; expected read=DIR, write=DIR, network"),
         (["--allow", "read"], "--allow: 'read' wants a folder or file: read=DIR"),
         (["--limit", "memory=abc"], "--limit: 'memory=abc' is not a limit; write a number and a unit, as in memory=4G"),

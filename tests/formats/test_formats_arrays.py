@@ -141,7 +141,7 @@ def test_json_files(tmp_path: Path) -> None:
     same(read_array(f"{path}:y:0"), np.array([1, math.nan]))
     with pytest.raises(UsageError, match=r"is an object; choose one with .*:KEY: 'y:0', 's'"):
         read_array(str(path))
-    with pytest.raises(UsageError, match=r"has no key 'y:1'; did you mean 'y:0'\?; it holds"):
+    with pytest.raises(UsageError, match=r"has no key 'y:1'; did you mean 'y:0'\? It holds"):
         read_array(f"{path}:y:1")
     path.write_text('{"a": [1,\n 2,]}')
     with pytest.raises(FormatError, match=r"a\.json:2:4: not JSON"):

@@ -291,10 +291,10 @@ def test_diff_colours() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (PictureOptions(color="ops"), "no colouring 'ops'; did you mean 'op'?; expected op, device"),
+        (PictureOptions(color="ops"), "no colouring 'ops'; did you mean 'op'? Expected op, device"),
         (
             PictureOptions(theme="drak"),
-            "no theme 'drak'; did you mean 'dark'?; expected light, dark, print, colorblind",
+            "no theme 'drak'; did you mean 'dark'? Expected light, dark, print, colorblind",
         ),
         (PictureOptions(auxiliary="no"), "expected aside, inline, hide"),
         (PictureOptions(color="diff"), "needs the other graph"),

@@ -96,5 +96,5 @@ def check_precision(name: str) -> None:
         UsageError: there is no such precision; a near name is suggested.
     """
     if name not in PRECISIONS:
-        hint = did_you_mean(name, PRECISIONS)
-        raise UsageError(f"'{name}' is not a precision{hint}; expected {', '.join(PRECISIONS)}")
+        hint = did_you_mean(name, PRECISIONS, then=f"expected {', '.join(PRECISIONS)}")
+        raise UsageError(f"'{name}' is not a precision{hint}")

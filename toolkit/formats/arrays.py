@@ -279,7 +279,9 @@ def _keys(archive: npy.Archive) -> dict[str, str]:
 
 def _member(archive: npy.Archive, keys: dict[str, str], key: str, path: str) -> Array:
     if key not in keys:
-        raise UsageError(f"has no array '{key}'{did_you_mean(key, keys)}; it holds: {_listed(keys)}", file=path)
+        raise UsageError(
+            f"has no array '{key}'" + did_you_mean(key, keys, then=f"it holds: {_listed(keys)}"), file=path
+        )
     where = f"{path}:{key}"
     return _values(archive.array(keys[key], where), where)
 
@@ -299,7 +301,9 @@ def _read_json(path: str, key: str | None) -> Array:
                 raise UsageError(f"is an object; choose one with {path}:KEY: {_listed(table)}", file=path)
             key = next(iter(table))
         if key not in table:
-            raise UsageError(f"has no key '{key}'{did_you_mean(key, table)}; it holds: {_listed(table)}", file=path)
+            raise UsageError(
+                f"has no key '{key}'" + did_you_mean(key, table, then=f"it holds: {_listed(table)}"), file=path
+            )
         return from_nested(table[key], f"{path}:{key}")
     if key is not None:
         raise UsageError(f"is no object, so it has no key '{key}'", file=path)

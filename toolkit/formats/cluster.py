@@ -258,8 +258,8 @@ class _Reader:
         for key, value in node.value:
             name = self.scalar(key, f"a key of {what}")
             if allowed is not None and name not in allowed:
-                hint = did_you_mean(name, allowed)
-                self.fail(key, f"{what} has no '{name}'{hint}; there are {', '.join(allowed)}")
+                hint = did_you_mean(name, allowed, then=f"there are {', '.join(allowed)}")
+                self.fail(key, f"{what} has no '{name}'{hint}")
             if name in found:
                 self.fail(key, f"{what} has '{name}' twice")
             found[name] = value

@@ -364,8 +364,10 @@ def parse_kind(text: str) -> tuple[ModelKind, Encoding | None]:
     encodings = {"": None, **{e.value: e for e in Encoding}}
     if head not in kinds or tail not in encodings:
         raise UsageError(
-            f"'{text}' is not a kind to write{did_you_mean(head, kinds)}; expected {', '.join(kinds)}, "
-            "with .text, .json or .split for those formats"
+            f"'{text}' is not a kind to write"
+            + did_you_mean(
+                head, kinds, then=f"expected {', '.join(kinds)}, with .text, .json or .split for those formats"
+            )
         )
     return kinds[head], encodings[tail]
 

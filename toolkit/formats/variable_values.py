@@ -69,8 +69,8 @@ class VariableValues:
         if key is None:
             shared = node.text("shared_name", b"") or node.name
             raise NotFoundError(
-                f"the checkpoint has no value for the variable '{node.name}'{did_you_mean(shared, source)}; "
-                f"keep it a variable, or give another checkpoint",
+                f"the checkpoint has no value for the variable '{node.name}'"
+                + did_you_mean(shared, source, then="keep it a variable, or give another checkpoint"),
                 file=source.prefix,
             )
         name, part = key

@@ -90,7 +90,9 @@ def memory(name: str, index: int) -> DeviceMemory | None:
     found = _types.get(name)
     if found is None:
         expected = ", ".join(_types)
-        raise UsageError(f"there is no device of type {name} here{did_you_mean(name, _types)}; expected {expected}")
+        raise UsageError(
+            f"there is no device of type {name} here" + did_you_mean(name, _types, then=f"expected {expected}")
+        )
     return None if found.memory is None else _made(found, index)
 
 

@@ -47,7 +47,8 @@ class DiffOptions:
             for name in ignore:
                 if name not in IGNORABLE:
                     raise UsageError(
-                        f"there is no '{name}' to ignore{did_you_mean(name, IGNORABLE)}; known: {', '.join(IGNORABLE)}"
+                        f"there is no '{name}' to ignore"
+                        + did_you_mean(name, IGNORABLE, then=f"known: {', '.join(IGNORABLE)}")
                     )
         return DiffOptions(rtol, atol, frozenset(ignore))
 

@@ -176,7 +176,7 @@ def default_signature(model: Model, asked: str | None) -> str | None:
     if asked is not None:
         if asked not in keys:
             raise UsageError(
-                f"there is no signature '{asked}'{did_you_mean(asked, keys)}; there are: {', '.join(keys)}"
+                f"there is no signature '{asked}'" + did_you_mean(asked, keys, then=f"there are: {', '.join(keys)}")
             )
         return asked
     if model.kind is not ModelKind.SAVED_MODEL or not keys:

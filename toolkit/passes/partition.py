@@ -139,11 +139,11 @@ class PartitionGraph:
     def check(self) -> None:
         """Raise UsageError when `by` is unknown."""
         if self.by not in GRANULARITIES:
-            hint = did_you_mean(self.by, GRANULARITIES)
-            raise UsageError(f"graphs are not partitioned by '{self.by}'{hint}; by {' or '.join(GRANULARITIES)}")
+            hint = did_you_mean(self.by, GRANULARITIES, then=f"by {' or '.join(GRANULARITIES)}")
+            raise UsageError(f"graphs are not partitioned by '{self.by}'{hint}")
         if self.compress and self.compress not in COMPRESSIONS:
-            hint = did_you_mean(self.compress, COMPRESSIONS)
-            raise UsageError(f"transfers are not compressed to '{self.compress}'{hint}; to {' or '.join(COMPRESSIONS)}")
+            hint = did_you_mean(self.compress, COMPRESSIONS, then=f"to {' or '.join(COMPRESSIONS)}")
+            raise UsageError(f"transfers are not compressed to '{self.compress}'{hint}")
 
     def split(self, graph: Graph) -> Partitioned:
         """The parts.

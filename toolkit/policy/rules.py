@@ -150,7 +150,8 @@ class Policy:
             else:
                 known = ("read=DIR", "write=DIR", *_SWITCHES)
                 raise UsageError(
-                    f"'{item}' is nothing that can be allowed{did_you_mean(key, known)}; expected {', '.join(known)}"
+                    f"'{item}' is nothing that can be allowed"
+                    + did_you_mean(key, known, then=f"expected {', '.join(known)}")
                 )
         return policy
 

@@ -59,7 +59,9 @@ def find_mode(mode: str) -> Colouring:
         UsageError: there is none; the names are listed.
     """
     if mode not in MODES:
-        raise UsageError(f"there is no colouring '{mode}'{did_you_mean(mode, MODES)}; expected {', '.join(MODES)}")
+        raise UsageError(
+            f"there is no colouring '{mode}'" + did_you_mean(mode, MODES, then=f"expected {', '.join(MODES)}")
+        )
     return MODES[mode]
 
 

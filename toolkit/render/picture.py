@@ -97,8 +97,8 @@ def check_options(options: PictureOptions) -> None:
 
 def _check_auxiliary(auxiliary: str) -> None:
     if auxiliary not in _AUXILIARY:
-        hint = did_you_mean(auxiliary, _AUXILIARY)
-        raise UsageError(f"'{auxiliary}' is no way to treat auxiliary nodes{hint}; expected {', '.join(_AUXILIARY)}")
+        hint = did_you_mean(auxiliary, _AUXILIARY, then=f"expected {', '.join(_AUXILIARY)}")
+        raise UsageError(f"'{auxiliary}' is no way to treat auxiliary nodes{hint}")
 
 
 def arrange(model: Model, *, auxiliary: str = "aside", folding: bool = True) -> Arranged:

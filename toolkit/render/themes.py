@@ -131,5 +131,5 @@ def find_theme(name: str) -> Theme:
     try:
         return THEMES[name]()
     except KeyError:
-        hint = did_you_mean(name, THEMES)
-        raise UsageError(f"there is no theme '{name}'{hint}; expected {', '.join(THEMES)}") from None
+        hint = did_you_mean(name, THEMES, then=f"expected {', '.join(THEMES)}")
+        raise UsageError(f"there is no theme '{name}'{hint}") from None

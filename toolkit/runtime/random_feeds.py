@@ -69,7 +69,7 @@ def random_feed(text: str) -> RandomFeed | None:
         key, _, value = part.partition("=")
         if key not in _KEYS:
             raise UsageError(
-                f"'{key}' is unknown{did_you_mean(key, _KEYS)}; expected random:seed=S,low=L,high=H,shape=AxB"
+                f"'{key}' is unknown" + did_you_mean(key, _KEYS, then="expected random:seed=S,low=L,high=H,shape=AxB")
             )
         try:
             if key == "shape":

@@ -141,7 +141,7 @@ class _Column:
             known = sorted(features)
             listed = ", ".join(known[:12]) or "nothing"
             raise UsageError(
-                f"there is no feature '{self.feature}'{did_you_mean(self.feature, known)}; it holds: {listed}"
+                f"there is no feature '{self.feature}'" + did_you_mean(self.feature, known, then=f"it holds: {listed}")
             )
         feature = features[self.feature]
         kind = feature.WhichOneof("kind")

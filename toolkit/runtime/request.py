@@ -117,10 +117,11 @@ def _fed(graph: Graph, inputs: Mapping[str, str], name: str) -> Output:
     """
     if parse_tensor(name).node not in graph:
         known = [*inputs, *(node.name for node in graph if node.op.startswith("Placeholder"))]
-        raise UsageError(
-            f"there is nothing named '{name}' to feed{did_you_mean(name, known) or suggest(graph, name)}; "
-            f"{_listing('inputs', known)}"
+        listed = _listing("inputs", known)
+        near = (
+            did_you_mean(name, known, then=listed) if did_you_mean(name, known) else suggest(graph, name, then=listed)
         )
+        raise UsageError(f"there is nothing named '{name}' to feed{near}")
     return graph.output(parse_tensor(name))
 
 
@@ -156,7 +157,9 @@ def get_signature(meta: MetaGraph, key: str) -> Signature:
     found = meta.signatures.get(key)
     if found is None:
         known = public_signatures(meta)
-        raise UsageError(f"there is no signature '{key}'{did_you_mean(key, known)}; {_listing('signatures', known)}")
+        raise UsageError(
+            f"there is no signature '{key}'" + did_you_mean(key, known, then=f"{_listing('signatures', known)}")
+        )
     return found
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
+from toolkit.errors import hint
 from toolkit.graph.graph import Graph
 from toolkit.graph.node import Node
 
@@ -13,7 +14,7 @@ _SHOWN = 3
 _MANY = 20_000
 
 
-def suggest(graph: Graph, name: str, more: Iterable[str] = ()) -> str:
+def suggest(graph: Graph, name: str, more: Iterable[str] = (), *, then: str = "") -> str:
     """A hint such as "; did you mean 'conv1/Relu'?", or "" when nothing is close.
 
     Looked for are, in this order: what comes out of a scope of that name, nodes with that name in another scope,
@@ -21,16 +22,14 @@ def suggest(graph: Graph, name: str, more: Iterable[str] = ()) -> str:
 
     Args:
         more: other names that would do (inputs of a signature).
+        then: see `did_you_mean`.
     """
     wanted = name.partition(":")[0].strip("/").lower()
     names = [*more, *(node.name for node in graph)]
     found = _ends_of_scope(graph, wanted) or _same_part(names, wanted)
     if not found and len(names) <= _MANY:
         found = _alike(names, wanted)
-    if not found:
-        return ""
-    shown = " or ".join(f"'{each}'" for each in list(dict.fromkeys(found))[:_SHOWN])
-    return f"; did you mean {shown}?"
+    return hint(list(dict.fromkeys(found))[:_SHOWN], then)
 
 
 def result_of_scope(graph: Graph, name: str) -> str | None:

@@ -12,7 +12,7 @@ from toolkit.passes.optimize.rewriting import Optimization
 
 #: preset -> what it is for; `graphmill help optimize` says more
 PRESETS: dict[str, str] = {
-    "inference": "what makes a network faster that only computes results; values stay within rounding",
+    "inference": "what makes a network faster that only computes results; values stay within rounding, -0.0 counts as 0.0",
     "size": "what makes the file smaller without changing any result",
     "training": "what is safe in graphs with variables, gradients and savers; every result stays the same",
     "canonical": "the same model gives the same bytes: order, names and attributes are normal",
@@ -293,7 +293,7 @@ def entry(name: str) -> PassEntry:
     found = TABLE.get(name)
     if found is None:
         raise UsageError(
-            f"there is no pass '{name}'{did_you_mean(name, TABLE) or ';'} graphmill optimize --list names them all"
+            f"there is no pass '{name}'" + did_you_mean(name, TABLE, then="graphmill optimize --list names them all")
         )
     return found
 
@@ -306,6 +306,6 @@ def preset(name: str) -> list[Optimization]:
     """
     if name not in PRESETS:
         raise UsageError(
-            f"there is no preset '{name}'{did_you_mean(name, PRESETS) or ';'} there are {', '.join(PRESETS)}"
+            f"there is no preset '{name}'" + did_you_mean(name, PRESETS, then=f"there are {', '.join(PRESETS)}")
         )
     return [row.load()(**row.options.get(name, {})) for row in TABLE.values() if name in row.presets]

@@ -82,8 +82,8 @@ class SpreadVariables:
             UsageError: no task is like that, or there is no such balance.
         """
         if self.balance not in BALANCES:
-            hint = did_you_mean(self.balance, BALANCES)
-            raise UsageError(f"variables are not spread by '{self.balance}'{hint}; by {' or '.join(BALANCES)}")
+            hint = did_you_mean(self.balance, BALANCES, then=f"by {' or '.join(BALANCES)}")
+            raise UsageError(f"variables are not spread by '{self.balance}'{hint}")
         wanted = DeviceSpec.parse(self.where)
         tasks = list(dict.fromkeys(device.task_name for device in devices.matching(wanted)))
         if not tasks:

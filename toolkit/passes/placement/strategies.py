@@ -153,7 +153,8 @@ def find_strategy(name: str) -> Strategy:
     entry = _TABLE.get(name)
     if entry is None:
         raise UsageError(
-            f"there is no strategy '{name}'{did_you_mean(name, _TABLE)}; there are {', '.join(strategy_names())}"
+            f"there is no strategy '{name}'"
+            + did_you_mean(name, _TABLE, then=f"there are {', '.join(strategy_names())}")
         )
     if entry.function is None:
         importlib.import_module(entry.module)

@@ -197,7 +197,7 @@ def _budgets(value: Any) -> dict[str, int]:
     for key, limit in _mapping(value, "'budgets'").items():
         if key not in BUDGETS:
             raise UsageError(
-                f"there is no budget '{key}'{did_you_mean(str(key), BUDGETS)}; known: {', '.join(BUDGETS)}"
+                f"there is no budget '{key}'" + did_you_mean(str(key), BUDGETS, then=f"known: {', '.join(BUDGETS)}")
             )
         budgets[key] = parse_count(limit, f"the budget '{key}'")
     return budgets

@@ -32,7 +32,9 @@ class Severity(enum.IntEnum):
             if severity.label == text:
                 return severity
         labels = [severity.label for severity in reversed(Severity)]
-        raise UsageError(f"'{text}' is not a severity{did_you_mean(text, labels)}; expected {', '.join(labels)}")
+        raise UsageError(
+            f"'{text}' is not a severity" + did_you_mean(text, labels, then=f"expected {', '.join(labels)}")
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,5 +42,7 @@ def render(report: Report, format: str) -> str:
         UsageError: there is no such format.
     """
     if format not in FORMATS:
-        raise UsageError(f"there is no format '{format}'{did_you_mean(format, FORMATS)}; known: {', '.join(FORMATS)}")
+        raise UsageError(
+            f"there is no format '{format}'" + did_you_mean(format, FORMATS, then=f"known: {', '.join(FORMATS)}")
+        )
     return importlib.import_module(f"toolkit.passes.validate.reports.{format}").render(report)
