@@ -12,7 +12,7 @@ from toolkit.passes.optimize.rewriting import Optimization
 
 #: preset -> what it is for; `graphmill help optimize` says more
 PRESETS: dict[str, str] = {
-    "inference": "what makes a network faster that only computes results; values stay within rounding, -0.0 counts as 0.0",
+    "inference": "what makes a network faster that only computes results; within rounding, and -0.0 counts as 0.0",
     "size": "what makes the file smaller without changing any result",
     "training": "what is safe in graphs with variables, gradients and savers; every result stays the same",
     "canonical": "the same model gives the same bytes: order, names and attributes are normal",
