@@ -87,8 +87,14 @@ def _is_between(whole: Graph) -> bool:
 
 
 def check(tf: Any, seed: int) -> bool:
-    """Returns whether it was compared: whether two devices take part, and none but one order of nodes is meant."""
-    theirs = partitions(tf, seed)
+    """Returns whether it was compared: TensorFlow runs it, two devices take part, and one order of nodes alone is meant.
+
+    TensorFlow does not run functions whose resources come to be on two devices, nor all that take dead tensors.
+    """
+    try:
+        theirs = partitions(tf, seed)
+    except tf.errors.InvalidArgumentError:
+        return False
     whole = client_graph(theirs)
     if len(theirs) < 2 or _is_between(whole):
         return False

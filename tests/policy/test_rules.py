@@ -250,7 +250,7 @@ def test_what_a_user_allows() -> None:
         ("netwrok", "network"),
         ("read", "read=DIR"),
         ("write=", "write=DIR"),
-        ("network=x", "expected"),
+        ("network=x", "Expected"),
     ):
         with pytest.raises(UsageError, match=told):
             Policy().allowing(text)
