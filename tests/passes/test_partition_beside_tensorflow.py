@@ -87,7 +87,7 @@ def _is_between(whole: Graph) -> bool:
 
 
 def check(tf: Any, seed: int) -> bool:
-    """Returns whether it was compared: TensorFlow runs it, two devices take part, and one order of nodes alone is meant.
+    """Whether it was compared: TensorFlow runs it, two devices take part, and one order of nodes alone is meant.
 
     TensorFlow does not run functions whose resources come to be on two devices, nor all that take dead tensors.
     """
