@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from toolkit.compiler.program import Program, Role, Step, as_outputs, dereference, locate
-from toolkit.errors import AbortedError, CancelledError, InvalidArgumentError
+from toolkit.errors import AbortedError, CancelledError, InvalidArgumentError, OpError
 from toolkit.kernels.context import DEAD
 from toolkit.kernels.registry import Kind
 from toolkit.limits.account import charging, current
@@ -182,8 +182,12 @@ class _Execution:
         if self.error is None:
             self.error = locate(error, step, lambda: self._alive(step, inputs or ()), inputs)
             self.ready.clear()
+            # who waits for a tensor of this part is told why there will be none, before the step is cancelled for it
+            known = isinstance(self.error, OpError)
+            self.running.rendezvous.abort(
+                self.error if known else AbortedError("another part of the step failed")  # type: ignore[arg-type]
+            )
             self.running.cancellation.cancel()
-            self.running.rendezvous.abort(AbortedError("another part of the step failed"))
 
     def _alive(self, step: Step, inputs: Sequence[Any]) -> Iterator[tuple[str, Any]]:
         """What waits to be used, the inputs of the node at hand, and variables, with their names."""

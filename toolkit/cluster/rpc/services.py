@@ -94,11 +94,17 @@ class Answer:
         self._send(response)
         self._send(None)
 
-    def fail(self, code: int, message: str) -> None:
-        """Send a status."""
+    def fail(self, code: int, message: str, details: bytes = b"") -> None:
+        """Send a status.
+
+        Args:
+            details: what else is known of it, as programs read it.
+        """
         known = {each.value[0]: each for each in grpc().StatusCode}
         self._context.set_code(known[code])
         self._context.set_details(message)
+        if details:
+            self._context.set_trailing_metadata((("grpc-status-details-bin", details),))
         self._send(None)
 
 

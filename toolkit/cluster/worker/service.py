@@ -30,8 +30,10 @@ _MEANINGLESS = {
     "CompleteInstance": "collective operations", "GetStepSequence": "collective operations",
     "Tracing": "profiling by request; run a step with a trace level instead",
 }  # fmt: skip
-#: how statuses say that they follow from another one, which TensorFlow's masters then look for
-_DERIVED = "[_Derived_]"
+#: how statuses say that they follow from another one, which TensorFlow's masters then look for: a GrpcPayloadContainer
+_KIND = b"type.googleapis.com/tensorflow.DerivedStatus"
+_ENTRY = bytes((1 << 3 | 2, len(_KIND))) + _KIND + bytes((2 << 3 | 2, 0))
+_DERIVED = bytes((1 << 3 | 2, len(_ENTRY))) + _ENTRY
 
 
 class WorkerService:
@@ -197,7 +199,9 @@ class WorkerService:
                 withdraw()
         except Exception as error:
             asked.arrived(None, False, error)
-        asked.begun()
+            asked.begun(is_waiting=False)
+        else:
+            asked.begun(is_waiting=True)
 
     def mark_received(
         self, request: worker_pb2.MarkRecvFinishedRequest, context: Any
@@ -231,10 +235,16 @@ class _Asked:
         self._senders = senders
         self._lock = threading.Lock()
         self._has_begun = False
+        self._is_waiting = False
         self._ready: tuple[Any, bool, BaseException | None] | None = None
 
-    def begun(self) -> None:
-        """The thread of the call has nothing else to do."""
+    def begun(self, *, is_waiting: bool) -> None:
+        """The thread of the call has nothing else to do.
+
+        Args:
+            is_waiting: the tensor was asked for, so that an error is the step's.
+        """
+        self._is_waiting = is_waiting
         with self._lock:
             self._has_begun = True
             ready = self._ready
@@ -259,8 +269,7 @@ class _Asked:
             response = tensors.write_response(value, is_dead, aligned=self._aligned)
         except Exception as failure:
             code, message = statuses.status_of(failure)
-            derived = isinstance(failure, AbortedError | CancelledError)
-            self._answer.fail(code, f"{_DERIVED}{message}" if derived else message)
+            self._answer.fail(code, message, _DERIVED if failure is error and self._is_waiting else b"")
             return
         self._answer.give(response)
 
