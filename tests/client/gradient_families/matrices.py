@@ -28,8 +28,8 @@ def _sparse(x: Tensor) -> Any:
     return ops.dense_to_csr_sparse_matrix(x, ops.where(ops.not_equal(x, 0.0)))
 
 
-def _dense(x: Any) -> Any:
-    return ops.csr_sparse_matrix_to_dense(x, type=gm.float32)
+def _dense(x: Any, like: Tensor) -> Any:
+    return ops.csr_sparse_matrix_to_dense(x, type=like.dtype)
 
 
 def _options(**flags: Any) -> Any:
@@ -48,14 +48,14 @@ for _flags in _FLAGS:
     case(
         f"SparseMatrixSparseMatMul {_name}",
         lambda a, b, flags=_flags: _dense(
-            ops.sparse_matrix_sparse_mat_mul(_sparse(a), _sparse(b), type=gm.float32, **flags)
+            ops.sparse_matrix_sparse_mat_mul(_sparse(a), _sparse(b), type=a.dtype, **flags), a
         ),
         _A, _B, **_options(),
     )  # fmt: skip
 
 case(
     "SparseMatrixTranspose",
-    lambda a: _dense(ops.sparse_matrix_transpose(_sparse(a), type=gm.float32)),
+    lambda a: _dense(ops.sparse_matrix_transpose(_sparse(a), type=a.dtype), a),
     _A, **_options(),
 )  # fmt: skip
 
@@ -80,7 +80,7 @@ def _softmax(a: Tensor) -> Any:
 _VALUES = np.array([0.5, -0.25, 2.0])
 case(
     "SparseTensorToCSRSparseMatrix",
-    lambda values: ops.csr_sparse_matrix_to_sparse_tensor(_of_values(values), type=gm.float32)[1],
+    lambda values: ops.csr_sparse_matrix_to_sparse_tensor(_of_values(values), type=values.dtype)[1],
     _VALUES.astype(np.float32), **_options(),
 )  # fmt: skip
 case("SparseMatrixAdd", _sum, _VALUES, np.array([1.5, 0.75, -1.0]), **_options(why_differences=NO_KERNEL))

@@ -31,6 +31,7 @@ class Case:
 
 WRONG_ALIGNMENT = "TensorFlow's gradient of the V2 op aligns diagonals as V3 does by default, the op itself to the left"
 NOT_CONJUGATED = "TensorFlow's gradient leaves out a conjugate: it is right for real matrices only"
+TWICE_AT_0 = "at 0 TensorFlow's gradient is 1, the derivative 1/2"
 OTHER_ORDER = "TensorFlow takes the gradient of BlockLSTM, whose gates stand in another order"
 DEPRECATED = "TensorFlow refuses the op in graphs of this version"
 NO_KERNEL = "TensorFlow has no CPU kernel for it"

@@ -133,7 +133,7 @@ case(
 def _through_variant(v: Tensor) -> Tensor:
     variant = ops.ragged_tensor_to_variant([_SPLITS], v, batched_input=True)
     return ops.ragged_tensor_from_variant(
-        variant, input_ragged_rank=0, output_ragged_rank=1, Tvalues=gm.float32, Tsplits=gm.int64
+        variant, input_ragged_rank=0, output_ragged_rank=1, Tvalues=v.dtype, Tsplits=gm.int64
     )[-1]
 
 
@@ -143,7 +143,7 @@ case(
     lambda x, y: [
         t * t
         for t in ops.optional_get_value(
-            ops.optional_from_value([x, y]), output_types=[gm.float32, gm.float32], output_shapes=[None, None]
+            ops.optional_from_value([x, y]), output_types=[x.dtype, y.dtype], output_shapes=[None, None]
         )
     ],
     X,
@@ -154,48 +154,54 @@ case(
 
 
 def a_list(x: Tensor, y: Tensor) -> Tensor:
-    made = ops.empty_tensor_list([2], 5, element_dtype=gm.float32)
+    made = ops.empty_tensor_list([2], 5, element_dtype=x.dtype)
     return ops.tensor_list_push_back(ops.tensor_list_push_back(made, x), y)
 
 
-def _item(handle: Tensor, index: int) -> Tensor:
-    return ops.tensor_list_get_item(handle, index, [2], element_dtype=gm.float32)
+def _item(handle: Tensor, index: int, like: Tensor) -> Tensor:
+    return ops.tensor_list_get_item(handle, index, [2], element_dtype=like.dtype)
 
 
-def _stacked(handle: Tensor) -> Tensor:
-    return ops.tensor_list_stack(handle, [2], element_dtype=gm.float32)
+def _stacked(handle: Tensor, like: Tensor) -> Tensor:
+    return ops.tensor_list_stack(handle, [2], element_dtype=like.dtype)
 
 
 _A, _B, _M = floats(2), floats(2), floats(3, 2)
-case("TensorListPushBack", lambda x, y: _stacked(a_list(x, y)), _A, _B)
+case("TensorListPushBack", lambda x, y: _stacked(a_list(x, y), x), _A, _B)
 
 
 def _popped(x: Tensor, y: Tensor) -> list[Tensor]:
-    rest, last = ops.tensor_list_pop_back(a_list(x * y, y), [2], element_dtype=gm.float32)
-    return [_stacked(rest), last]
+    rest, last = ops.tensor_list_pop_back(a_list(x * y, y), [2], element_dtype=x.dtype)
+    return [_stacked(rest, x), last]
 
 
 case("TensorListPopBack", _popped, _A, _B)
-case("TensorListFromTensor", lambda m: _stacked(ops.tensor_list_from_tensor(m, [2])), _M)
-case("TensorListGetItem", lambda m: _item(ops.tensor_list_from_tensor(m, [2]), 1), _M)
-case("TensorListGetItem twice", lambda m: _item(t := ops.tensor_list_from_tensor(m, [2]), 1) * _item(t, 0), _M)
+case("TensorListFromTensor", lambda m: _stacked(ops.tensor_list_from_tensor(m, [2]), m), _M)
+case("TensorListGetItem", lambda m: _item(ops.tensor_list_from_tensor(m, [2]), 1, m), _M)
+case(
+    "TensorListGetItem twice",
+    lambda m: _item(t := ops.tensor_list_from_tensor(m, [2]), 1, m) * _item(t, 0, m),
+    _M,
+)
 case(
     "TensorListSetItem",
-    lambda m, x: _stacked(ops.tensor_list_set_item(ops.tensor_list_from_tensor(m, [2]), 1, x)),
+    lambda m, x: _stacked(ops.tensor_list_set_item(ops.tensor_list_from_tensor(m, [2]), 1, x), x),
     _M,
     _A,
 )
-case("TensorListResize", lambda m: _item(ops.tensor_list_resize(ops.tensor_list_from_tensor(m, [2]), 2), 1), _M)
+case("TensorListResize", lambda m: _item(ops.tensor_list_resize(ops.tensor_list_from_tensor(m, [2]), 2), 1, m), _M)
 case(
     "TensorListGather",
-    lambda m: ops.tensor_list_gather(ops.tensor_list_from_tensor(m, [2]), [2, 0], [2], element_dtype=gm.float32),
+    lambda m: ops.tensor_list_gather(ops.tensor_list_from_tensor(m, [2]), [2, 0], [2], element_dtype=m.dtype),
     _M,
 )
-case("TensorListScatter", lambda m: _stacked(ops.tensor_list_scatter(m, [1, 0, 2], [2])), _M)
-case("TensorListScatterV2", lambda m: _stacked(ops.tensor_list_scatter_v2(m, [1, 0, 2], [2], 3)), _M)
+case("TensorListScatter", lambda m: _stacked(ops.tensor_list_scatter(m, [1, 0, 2], [2]), m), _M)
+case("TensorListScatterV2", lambda m: _stacked(ops.tensor_list_scatter_v2(m, [1, 0, 2], [2], 3), m), _M)
 case(
     "TensorListScatterIntoExistingList",
-    lambda m, n: _stacked(ops.tensor_list_scatter_into_existing_list(ops.tensor_list_from_tensor(m, [2]), n, [2, 0])),
+    lambda m, n: _stacked(
+        ops.tensor_list_scatter_into_existing_list(ops.tensor_list_from_tensor(m, [2]), n, [2, 0]), m
+    ),
     _M,
     floats(2, 2),
 )
@@ -205,33 +211,33 @@ case(
         ops.tensor_list_split(m, [-1, 2], gm.constant([1, 2], "int64")),
         [-1, 2],
         gm.constant([], "int64"),
-        element_dtype=gm.float32,
+        element_dtype=m.dtype,
     )[0],
     _M,
 )
 
 
-def _array(size: int) -> Any:
-    return ops.tensor_array_v3(size, dtype=gm.float32, clear_after_read=False)
+def _array(size: int, like: Tensor) -> Any:
+    return ops.tensor_array_v3(size, dtype=like.dtype, clear_after_read=False)
 
 
 def _read_written(x: Tensor, y: Tensor) -> Tensor:
-    handle, flow = _array(2)
+    handle, flow = _array(2, x)
     flow = ops.tensor_array_write_v3(handle, 1, y * x, ops.tensor_array_write_v3(handle, 0, x, flow))
-    first, again = (ops.tensor_array_read_v3(handle, 0, flow, dtype=gm.float32) for _ in range(2))
-    return first * ops.tensor_array_read_v3(handle, 1, flow, dtype=gm.float32) + again
+    first, again = (ops.tensor_array_read_v3(handle, 0, flow, dtype=x.dtype) for _ in range(2))
+    return first * ops.tensor_array_read_v3(handle, 1, flow, dtype=x.dtype) + again
 
 
 def _gathered(m: Tensor) -> Tensor:
-    handle, flow = _array(3)
+    handle, flow = _array(3, m)
     flow = ops.tensor_array_scatter_v3(handle, [2, 0, 1], m, flow)
-    return ops.tensor_array_gather_v3(handle, [1, 2], flow, dtype=gm.float32)
+    return ops.tensor_array_gather_v3(handle, [1, 2], flow, dtype=m.dtype)
 
 
 def _concatenated(m: Tensor) -> Tensor:
-    handle, flow = _array(2)
+    handle, flow = _array(2, m)
     flow = ops.tensor_array_split_v3(handle, m, gm.constant([1, 2], "int64"), flow)
-    return ops.tensor_array_concat_v3(handle, flow, dtype=gm.float32)[0]
+    return ops.tensor_array_concat_v3(handle, flow, dtype=m.dtype)[0]
 
 
 case("TensorArrayRead", _read_written, _A, _B, v1=True)
@@ -240,7 +246,7 @@ case("TensorArrayConcat", _concatenated, _M, v1=True)
 
 case(
     "IsotonicRegression",
-    lambda x: ops.isotonic_regression(x, output_dtype=gm.float32)[0],
+    lambda x: ops.isotonic_regression(x, output_dtype=x.dtype)[0],
     np.array([[3.0, 1.0, 2.5, 0.5], [0.2, 0.9, 0.8, -0.4]], np.float32),
     dynamic=False,
 )
@@ -255,7 +261,7 @@ case(
 
 def _composite(x: Tensor, y: Tensor) -> Any:
     packed = ops.composite_tensor_variant_from_components([x * 2.0, y], metadata=b"")
-    return ops.composite_tensor_variant_to_components(packed, metadata=b"", Tcomponents=[gm.float32, gm.float32])
+    return ops.composite_tensor_variant_to_components(packed, metadata=b"", Tcomponents=[x.dtype, y.dtype])
 
 
 case("CompositeTensorVariantFromComponents", _composite, _A, _B)

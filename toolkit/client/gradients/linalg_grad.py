@@ -62,9 +62,9 @@ def _as_matrices(values: Tensor) -> Tensor:
 
 @gradient("MatrixDeterminant")
 def determinant(op: Operation, grad: Tensor) -> Gradient:
-    """det(A) inv(A)^T."""
+    """det(A) inv(A)^T; of complex numbers conjugated, where TensorFlow forgets the determinant."""
     inverse = ops.matrix_inverse(op.inputs[0], adjoint=True)
-    return _as_matrices(grad * op.outputs[0]) * inverse
+    return _as_matrices(grad * _conj(op.outputs[0])) * inverse
 
 
 @gradient("LogMatrixDeterminant")
@@ -336,6 +336,8 @@ def svd(op: Operation, by_s: Tensor, by_u: Tensor, by_v: Tensor) -> Gradient:
         raise GraphError("the gradient of Svd needs matrices of known size", node=op.name)
     if op.get_attr("full_matrices") and abs(rows - columns) > 1:
         raise GraphError("Svd with full_matrices has a gradient only for (nearly) square matrices", node=op.name)
+    if wide.is_complex:
+        by_s = math_ops.cast(_real(by_s), wide)  # the singular values are real, whatever their type is
     k = min(rows, columns)
     u, v, by_u, by_v = (t[..., :k] for t in (op.outputs[1], op.outputs[2], by_u, by_v))
     sigma = ops.matrix_diag(math_ops.cast(s, wide))

@@ -113,7 +113,8 @@ def sign(op: Operation, grad: Tensor) -> Gradient:
     return array_ops.zeros_like(op.inputs[0])
 
 
-#: ops whose gradient is an op of its own, of the output and the gradient
+#: ops whose gradient is an op of its own, of the output and the gradient; of complex numbers most take the conjugate
+#: themselves
 _OUTPUT_GRADS = {
     "Tanh": "TanhGrad", "Sigmoid": "SigmoidGrad", "Sqrt": "SqrtGrad", "Rsqrt": "RsqrtGrad",
     "Reciprocal": "ReciprocalGrad", "Inv": "ReciprocalGrad",
@@ -123,7 +124,8 @@ _OUTPUT_GRADS = {
 @gradient(*_OUTPUT_GRADS)
 def by_output(op: Operation, grad: Tensor) -> Gradient:
     with control_dependencies([grad]):
-        return ops.function(_OUTPUT_GRADS[op.type])(conj(op.outputs[0]), grad)
+        y = conj(op.outputs[0]) if op.type in ("Tanh", "Sigmoid") else op.outputs[0]
+        return ops.function(_OUTPUT_GRADS[op.type])(y, grad)
 
 
 @gradient("TanhGrad")
@@ -193,7 +195,7 @@ def mul(op: Operation, grad: Tensor) -> list[Gradient]:
 @gradient("MulNoNan")
 def mul_no_nan(op: Operation, grad: Tensor) -> list[Gradient]:
     x, y = op.inputs
-    gx, gy = ops.mul_no_nan(grad, y), ops.mul_no_nan(x, grad)
+    gx, gy = ops.mul_no_nan(grad, conj(y)), ops.mul_no_nan(conj(x), grad)  # TensorFlow's is right for real numbers only
     return [gx, gy] if same_known_shape(x, y, grad) else [*reduce_broadcast(x, y, gx, gy)]
 
 
@@ -265,7 +267,9 @@ def next_after(op: Operation, grad: Tensor) -> list[Gradient]:
 def squared_difference(op: Operation, grad: Tensor) -> list[Gradient]:
     x, y = op.inputs
     with control_dependencies([grad]):
-        gx = math_ops.scalar_mul(2.0, grad) * (x - y)
+        # of complex numbers it is |x - y|^2: twice the real part, where TensorFlow takes twice the gradient
+        twice = grad + conj(grad) if grad.dtype.base.is_complex else math_ops.scalar_mul(2.0, grad)
+        gx = twice * (x - y)
     if same_known_shape(x, y, grad):
         return [gx, -gx]
     return [*reduce_broadcast(x, y, gx, -gx)]
@@ -283,12 +287,15 @@ def atan2(op: Operation, grad: Tensor) -> list[Gradient]:
 def _by_arguments(
     op: Operation, grad: Tensor, partials: Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
 ) -> list[Gradient]:
-    """Two inputs whose shapes are compared in the step, before their partial derivatives are computed."""
+    """Two inputs whose shapes are compared in the step, before their partial derivatives are computed.
+
+    Complex ones are conjugated, which TensorFlow leaves out.
+    """
     x, y = op.inputs
     sizes = shape_of(x), shape_of(y)
     axes = ops.broadcast_gradient_args(*sizes)
     with control_dependencies([grad]):
-        derivatives = partials(x, y)
+        derivatives = partials(conj(x), conj(y))
         return [
             array_ops.reshape(math_ops.reduce_sum(partial * grad, along), size)
             for partial, along, size in zip(derivatives, axes, sizes, strict=True)

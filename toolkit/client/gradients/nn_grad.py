@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from toolkit.client import array_ops, math_ops, nn_ops, ops
-from toolkit.client.gradients.common import broadcast_mul
+from toolkit.client.gradients.common import broadcast_mul, reduce_broadcast
 from toolkit.client.gradients.registry import Gradient, gradient, no_gradient
 from toolkit.client.operation import Operation
 from toolkit.client.scopes import control_dependencies
@@ -287,8 +287,14 @@ def _cross_entropy(op: Operation, loss: Tensor | None, backprop: Tensor | None) 
 
 @gradient("SoftmaxCrossEntropyWithLogits", accepts_none=True)
 def softmax_cross_entropy(op: Operation, loss: Tensor | None, backprop: Tensor | None) -> list[Gradient]:
+    """Where one row stands for all, its gradients are added up, which TensorFlow's function leaves out and refuses."""
     by_logits = _cross_entropy(op, loss, backprop)
-    return [by_logits, None if loss is None else broadcast_mul(loss, -nn_ops.log_softmax(op.inputs[0]))]
+    by_labels = None if loss is None else broadcast_mul(loss, -nn_ops.log_softmax(op.inputs[0]))
+    logits, labels = op.inputs
+    shapes = logits.static_shape, labels.static_shape
+    if all(shape.is_fully_defined for shape in shapes) and shapes[0].dims != shapes[1].dims:
+        return [*reduce_broadcast(logits, labels, by_logits, by_labels)]
+    return [by_logits, by_labels]
 
 
 @gradient("SparseSoftmaxCrossEntropyWithLogits", accepts_none=True)

@@ -136,12 +136,15 @@ def cumsum(op: Operation, grad: Tensor) -> list[Gradient]:
 
 @gradient("Cumprod")
 def cumprod(op: Operation, grad: Tensor) -> list[Gradient]:
-    """Wrong where an element is 0, as TensorFlow's is: the product is divided by it."""
+    """Wrong where an element is 0, as TensorFlow's is: the product is divided by it.
+
+    Complex numbers are conjugated, which TensorFlow leaves out.
+    """
     x, axis = op.inputs
     exclusive, reverse = op.get_attr("exclusive"), op.get_attr("reverse")
-    product = ops.cumprod(x, axis, exclusive=exclusive, reverse=reverse)
+    product = conj(ops.cumprod(x, axis, exclusive=exclusive, reverse=reverse))
     total = ops.cumsum(product * grad, axis, exclusive=exclusive, reverse=not reverse)
-    return [ops.div_no_nan(total, x, name="div_no_nan"), None]
+    return [ops.div_no_nan(total, conj(x), name="div_no_nan"), None]
 
 
 @gradient("L2Loss")

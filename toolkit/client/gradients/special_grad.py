@@ -30,7 +30,8 @@ def _at(x: Tensor, place: float, limit: float, other: Callable[[Tensor], Tensor]
 #: op to the derivative's factor, as a function of the input x and the output y
 _FACTORS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
     "BesselI0": lambda x, y: ops.bessel_i1(x),
-    "BesselI1": lambda x, y: _at(x, 0, 1, lambda z: ops.bessel_i0(z) - y / z),
+    # at 0 TensorFlow has 1, twice what it is
+    "BesselI1": lambda x, y: _at(x, 0, 0.5, lambda z: ops.bessel_i0(z) - y / z),
     "BesselI1e": lambda x, y: _at(x, 0, 0.5, lambda z: ops.bessel_i0e(z) - y * (ops.sign(z) + ops.reciprocal(z))),
     "BesselK0": lambda x, y: -ops.bessel_k1(x),
     "BesselK0e": lambda x, y: y - ops.bessel_k1e(x),

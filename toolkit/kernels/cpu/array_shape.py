@@ -16,10 +16,15 @@ def shape(op: KernelNode) -> Compute:
     many = op.op == "ShapeN"
 
     def compute(*values: Array) -> Array:
-        shapes = [np.array(v.shape, dtype) for v in values]
+        shapes = [np.array(_sizes(v), dtype) for v in values]
         return shapes if many else shapes[0]
 
     return compute
+
+
+def _sizes(x: Array) -> tuple[int, ...]:
+    """The sizes of a tensor; a variant is a scalar, such as a list, whose `shape` is that of its elements."""
+    return x.shape if isinstance(x, np.ndarray | np.generic) else ()
 
 
 @kernel("Size")
@@ -27,14 +32,14 @@ def size(op: KernelNode) -> Compute:
     dtype = op.output_types[0].numpy
 
     def compute(x: Array) -> Array:
-        return np.array(x.size, dtype)
+        return np.array(math.prod(_sizes(x)), dtype)
 
     return compute
 
 
 @simple("Rank")
 def rank(x: Array) -> Array:
-    return np.array(x.ndim, np.int32)
+    return np.array(len(_sizes(x)), np.int32)
 
 
 @simple("Reshape")
