@@ -80,6 +80,19 @@ ELSEWHERE |= dict.fromkeys(
 )  # fmt: skip
 
 
+ELSEWHERE |= dict.fromkeys(
+    (
+        "estimator.add_metrics", "contrib.estimator.add_metrics", "contrib.estimator.forward_features",
+        "contrib.estimator.clip_gradients_by_norm", "contrib.estimator.call_logit_fn",
+        "contrib.estimator.export_saved_model_for_mode", "contrib.estimator.export_all_saved_models",
+        "contrib.estimator.build_supervised_input_receiver_fn_from_input_fn", "estimator.experimental.call_logit_fn",
+        "estimator.experimental.make_early_stopping_hook",
+        "estimator.experimental.make_stop_at_checkpoint_step_hook", "estimator.experimental.stop_if_higher_hook",
+        "estimator.experimental.stop_if_lower_hook", "estimator.experimental.stop_if_no_decrease_hook",
+        "estimator.experimental.stop_if_no_increase_hook",
+    ),
+    "estimators, hooks and optimizers: test_estimators_of_others",
+)  # fmt: skip
 ELSEWHERE |= {name: "what the machine has: test_testing" for name in names.table() if name.startswith("config.")}
 ELSEWHERE |= dict.fromkeys(
     ("contrib.training.evaluate_once", "contrib.training.evaluate_repeatedly", "contrib.training.train",

@@ -57,7 +57,72 @@ def _canned(make: str, dtype: str = "np.int64", classes: int = 2) -> str:
     return f"result = run(lambda c, s: te.{make}, lambda: data({dtype}, {classes}).repeat().batch(6))"
 
 
+_HEADS = """
+ce, te = tf.contrib.estimator, tf.estimator
+r = np.random.RandomState(8)
+logits, features = tf.constant(r.randn(6, 3).astype('f')), {'w': tf.constant(r.rand(6, 1).astype('f'))}
+tf.train.get_or_create_global_step()
+v = tf.get_variable('v', [])
+head, labels = %s
+spec = lambda mode: head.create_estimator_spec(features, mode, logits[:, :head.logits_dimension] * v, labels, train_op_fn=lambda l: l)
+trained, evaluated = spec('train'), spec('eval')
+keys = sorted(evaluated.eval_metric_ops)
+with tf.control_dependencies([evaluated.eval_metric_ops[key][1] for key in keys]):
+    loss = tf.identity(evaluated.loss)
+predicted = head.create_estimator_spec(features, 'infer', logits[:, :head.logits_dimension] * v)
+p = predicted.predictions
+result = [trained.loss, loss, keys, sorted(map(str, p)), [p[key] for key in sorted(p)], sorted(predicted.export_outputs)]
+"""
+_TWO = "ce.binary_classification_head(name='a'), ce.regression_head('w', name='b')"
+_INTEGERS, _NUMBERS = "tf.constant(r.randint(0, 2, (6, 1)))", "tf.constant(r.rand(6, 1).astype('f'))"
+
+
+def _heads(*made: str) -> list[str]:
+    return [_HEADS % each for each in made]
+
+
+_SPECS = """
+fc, te = tf.feature_column, tf.estimator
+columns = [fc.numeric_column('x', 2), fc.embedding_column(fc.categorical_column_with_hash_bucket('w', 5), 3)]
+spec = te.%s
+result = [[key, type(spec[key]).__name__, spec[key].dtype.name, str(spec[key][:1] + spec[key][2:])] for key in sorted(spec) if key != 'w']
+"""
+
 VALUES: dict[str, list[str]] = {
+    "contrib.estimator.binary_classification_head": _heads(
+        f"(ce.binary_classification_head(), {_INTEGERS})",
+        f"(ce.binary_classification_head('w', [0.3], name='mine'), {_INTEGERS})",
+    ),
+    "contrib.estimator.multi_class_head": _heads(
+        f"(ce.multi_class_head(3), {_INTEGERS})",
+        f"(ce.multi_class_head(3, 'w', loss_reduction='weighted_sum', name='mine'), {_INTEGERS})",
+    ),
+    "contrib.estimator.multi_label_head": _heads(
+        "(ce.multi_label_head(3), tf.constant(r.randint(0, 2, (6, 3))))",
+        "(ce.multi_label_head(2, 'w', [0.5], name='mine'), tf.constant(r.randint(0, 2, (6, 2))))",
+    ),
+    "contrib.estimator.regression_head": _heads(
+        f"(ce.regression_head(), {_NUMBERS})",
+        "(ce.regression_head('w', 2, inverse_link_fn=tf.exp, name='mine'), tf.constant(r.rand(6, 2).astype('f')))",
+    ),
+    "contrib.estimator.poisson_regression_head": _heads(
+        f"(ce.poisson_regression_head(), {_NUMBERS})",
+        f"(ce.poisson_regression_head('w', compute_full_loss=False, name='mine'), {_NUMBERS})",
+    ),
+    "contrib.estimator.logistic_regression_head": _heads(
+        f"(ce.logistic_regression_head(), {_NUMBERS})", f"(ce.logistic_regression_head('w', name='mine'), {_NUMBERS})"
+    ),
+    "contrib.estimator.multi_head": [
+        _HEADS % f"(ce.multi_head([{_TWO}]{more}), {{'a': {_INTEGERS}, 'b': {_NUMBERS}}})"
+        for more in ("", ", [0.25, 2.0]")
+    ],
+    "estimator.classifier_parse_example_spec": [
+        _SPECS % f"classifier_parse_example_spec(columns, 'y'{more})" for more in ("", ", tf.string, 'a', 'weight'")
+    ],
+    "estimator.regressor_parse_example_spec": [
+        _SPECS % f"regressor_parse_example_spec(columns, 'y'{more})"
+        for more in ("", ", tf.int64, label_dimension=2, weight_column=fc.numeric_column('weight'))"[:-1])
+    ],
     "estimator.LinearClassifier": _calls(
         _canned("LinearClassifier(wide + [number], n_classes=3, config=c, warm_start_from=s)", classes=3),
         _canned("LinearClassifier(wide, weight_column='n', config=c, warm_start_from=s, optimizer=lambda: tf.train.AdamOptimizer(0.01))"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from typing import Any
 
@@ -83,6 +83,26 @@ class VariableClipping(Wrapped):
             excess = value - clip_ops.clip_by_norm(value, self._limit, dims)
         with colocate_with(v):
             return v.assign_sub(excess, use_locking=self.use_locking)
+
+
+class TransformedGradients(Wrapped):
+    """Another optimizer whose gradients are what a function makes of them.
+
+    Args:
+        transform: pairs of gradients and variables to such pairs.
+    """
+
+    def __init__(
+        self, opt: Optimizer, transform: Callable[[Sequence[GradientAndVariable]], Sequence[GradientAndVariable]],
+        name: str,
+    ):  # fmt: skip
+        super().__init__(opt, False, name)
+        self._transform = transform
+
+    def apply_gradients(
+        self, grads_and_vars: Sequence[GradientAndVariable], global_step: Any = None, name: str | None = None
+    ) -> Operation:
+        return self._opt.apply_gradients(self._transform(grads_and_vars), global_step, name)
 
 
 class DropStaleGradient(Wrapped):

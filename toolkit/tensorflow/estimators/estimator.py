@@ -76,6 +76,24 @@ class WarmStartSettings(_WarmStart):
         )  # fmt: skip
 
 
+class Evaluation(NamedTuple):
+    """An evaluation in a graph: how its session starts, what is run, what comes out, and who watches."""
+
+    scaffold: Any
+    update_op: Any
+    values: dict[str, Any]
+    hooks: list[Any]
+
+
+def _evaluation_hooks(steps: Any, hooks: Any) -> list[Any]:
+    found = _checked(hooks, SessionRunHook, "hooks")
+    if steps is not None:
+        if steps <= 0:
+            raise ValueError(f"steps must be above 0; got {steps}")
+        found.append(StopAfterEvals(steps))
+    return found
+
+
 class Estimator:
     """A model that is trained, evaluated, asked and exported.
 
@@ -256,33 +274,39 @@ class Estimator:
         Raises:
             ValueError: fewer than one step; a metric is called "loss" or "global_step".
         """
-        hooks = _checked(hooks, SessionRunHook, "hooks")
-        if steps is not None:
-            if steps <= 0:
-                raise ValueError(f"steps must be above 0; got {steps}")
-            hooks.append(StopAfterEvals(steps))
+        hooks = _evaluation_hooks(steps, hooks)
         checkpoint = checkpoint_path or self.latest_checkpoint()
         if not checkpoint:
             log().info("%s has no checkpoint; the initial values are evaluated", self._model_dir)
-        graph = Graph()
-        with graph.as_default():
-            seeds.set_random_seed(self._config.tf_random_seed)
-            step = self._create_and_assert_global_step(graph)
-            features, labels, input_hooks = self._inputs(input_fn, ModeKeys.EVAL)
-            spec = self._call_model_fn(features, labels, ModeKeys.EVAL, self.config)
-            update_op, values = _with_loss(spec)
-            self._start_warm(checkpoint)
-            values[GraphKeys.GLOBAL_STEP] = step
-            scaffold = spec.scaffold
-            if scaffold.local_init_op is not None:
-                eval_step()
-                both = group([scaffold.local_init_op, Scaffold.default_local_init_op()])
-                scaffold = Scaffold(local_init_op=both, copy_from_scaffold=scaffold)
-            everyone = [*input_hooks, *hooks, *spec.evaluation_hooks]
-            found = evaluate_once(checkpoint, scaffold, update_op, values, everyone, self._config.session_config)
-            write_values(self.eval_dir(name), found, found[GraphKeys.GLOBAL_STEP], checkpoint)
-            log().info("global step %s: %s", found[GraphKeys.GLOBAL_STEP], found)
-            return found
+        with Graph().as_default():
+            return self.run_evaluation(self._evaluation(input_fn, hooks, checkpoint), checkpoint, name)
+
+    def evaluation(self, input_fn: Any, steps: Any = None, hooks: Any = None) -> Evaluation:
+        """An evaluation in the default graph, to be run with whatever values its variables are given."""
+        return self._evaluation(input_fn, _evaluation_hooks(steps, hooks), None)
+
+    def _evaluation(self, input_fn: Any, hooks: list[Any], checkpoint: Any) -> Evaluation:
+        graph = context.get_default_graph()
+        seeds.set_random_seed(self._config.tf_random_seed)
+        step = self._create_and_assert_global_step(graph)
+        features, labels, input_hooks = self._inputs(input_fn, ModeKeys.EVAL)
+        spec = self._call_model_fn(features, labels, ModeKeys.EVAL, self.config)
+        update_op, values = _with_loss(spec)
+        self._start_warm(checkpoint)
+        values[GraphKeys.GLOBAL_STEP] = step
+        scaffold = spec.scaffold
+        if scaffold.local_init_op is not None:
+            eval_step()
+            both = group([scaffold.local_init_op, Scaffold.default_local_init_op()])
+            scaffold = Scaffold(local_init_op=both, copy_from_scaffold=scaffold)
+        return Evaluation(scaffold, update_op, values, [*input_hooks, *hooks, *spec.evaluation_hooks])
+
+    def run_evaluation(self, evaluation: Evaluation, checkpoint: Any, name: Any = None) -> dict[str, Any]:
+        """Run an evaluation of the default graph, from a checkpoint (None: initial values), and write its values."""
+        found = evaluate_once(checkpoint, *evaluation, self._config.session_config)
+        write_values(self.eval_dir(name), found, found[GraphKeys.GLOBAL_STEP], checkpoint)
+        log().info("global step %s: %s", found[GraphKeys.GLOBAL_STEP], found)
+        return found
 
     # -- prediction -----------------------------------------------------------------------------------------
 

@@ -136,6 +136,13 @@ class VariableClippingOptimizer(_Around, wrapped.VariableClipping):
         )
 
 
+class TransformingOptimizer(_Around, wrapped.TransformedGradients):
+    """Another optimizer, given other gradients: what a function makes of pairs of gradients and variables."""
+
+    def __init__(self, opt: Any, transform: Any, name: str):
+        wrapped.TransformedGradients.__init__(self, opt, transform, name)
+
+
 class DropStaleGradientOptimizer(_Around, wrapped.DropStaleGradient):
     def __init__(self, opt: Any, staleness: int, use_locking: bool = False, name: str = "DropStaleGradient"):
         wrapped.DropStaleGradient.__init__(self, opt, staleness, use_locking, name)

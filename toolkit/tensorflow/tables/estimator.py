@@ -1,6 +1,27 @@
 """tf.estimator, and tf.contrib.tpu's form of it."""
 
 HOMES: dict[str, str] = {
+    "toolkit.tensorflow.estimators.extending": """
+        estimator.add_metrics contrib.estimator.add_metrics contrib.estimator.forward_features
+        contrib.estimator.clip_gradients_by_norm contrib.estimator.call_logit_fn
+        contrib.estimator.export_saved_model_for_mode contrib.estimator.export_all_saved_models
+        contrib.estimator.build_supervised_input_receiver_fn_from_input_fn estimator.experimental.call_logit_fn
+    """,
+    "toolkit.tensorflow.estimators.early_stopping": """
+        estimator.experimental.make_early_stopping_hook estimator.experimental.make_stop_at_checkpoint_step_hook
+        estimator.experimental.stop_if_higher_hook estimator.experimental.stop_if_lower_hook
+        estimator.experimental.stop_if_no_decrease_hook estimator.experimental.stop_if_no_increase_hook
+    """,
+    "toolkit.tensorflow.estimators.in_memory": "estimator.experimental.InMemoryEvaluatorHook",
+    "toolkit.tensorflow.estimators.example_specs": """
+        estimator.classifier_parse_example_spec estimator.regressor_parse_example_spec
+    """,
+    "toolkit.tensorflow.estimators.multi_head": "estimator.MultiHead",
+    "toolkit.tensorflow.estimators.contrib_heads": """
+        contrib.estimator.binary_classification_head contrib.estimator.logistic_regression_head
+        contrib.estimator.multi_class_head contrib.estimator.multi_head contrib.estimator.multi_label_head
+        contrib.estimator.poisson_regression_head contrib.estimator.regression_head
+    """,
     "toolkit.tensorflow.estimators.tpu": """
         contrib.tpu.CrossShardOptimizer contrib.tpu.InputPipelineConfig contrib.tpu.RunConfig=TPURunConfig
         contrib.tpu.TPUConfig contrib.tpu.TPUEstimator contrib.tpu.TPUEstimatorSpec
