@@ -236,6 +236,31 @@ def test_measured_times_win() -> None:
     assert times[1] > 10 * times[0]
 
 
+def test_devices_hand_one_interpreter_to_each_other() -> None:
+    """While another device is at work a node takes longer; where one device does everything, none does."""
+    graph = Graph()
+    for chain in range(2):
+        last = graph.add("Placeholder", f"x{chain}", attrs={"dtype": F, "shape": Shape([4])})
+        for n in range(5):
+            last = graph.add("Neg", f"chain{chain}/{n}", [last], attrs={"T": F})
+    ran = {node.name: NodeCost("Neg", "CPU:0", 1e-3) for node in graph if node.op == "Neg"}
+
+    described = cluster("local: {CPU: 2}")
+
+    def simulated(contention: float, second: int) -> float:
+        measured = MeasuredCosts(
+            ran, step=1e-2, overhead=0.0, latency=0.0, bandwidth=1e12, cores=2, threads=1, startup=0.0,
+            contention=contention,
+        )  # fmt: skip
+        where = [described.devices[second if "1" in node.name.partition("/")[0] else 0] for node in graph.nodes]
+        costs = NodeCosts(graph, described.speeds, measured)
+        return Simulator(graph, graph.topological_order(), costs).run(where).seconds
+
+    assert simulated(0.0, 1) == pytest.approx(5e-3, rel=SUM)
+    assert simulated(1e-3, 1) == pytest.approx(10e-3, rel=SUM)  # the chain that begins second: 2 ms a node
+    assert simulated(1e-3, 0) == simulated(0.0, 0) == pytest.approx(10e-3, rel=SUM)
+
+
 RULES = """
 # the first that fits wins
 "layer1/*": /device:CPU:1

@@ -88,7 +88,7 @@ def test_random_graphs_whose_step_was_measured(seed: int) -> None:
         {node.name: NodeCost(node.op, "CPU:0", rng.choice([1e-6, 1e-4, 1e-3])) for node in ran},
         step=1.0, overhead=rng.choice([1e-6, 1e-4]), latency=rng.choice([1e-6, 1e-4]), bandwidth=1e10,
         compiled=rng.choice([None, 1e-3, 1.0]), cores=rng.choice([1, 2, 8]), threads=rng.choice([1, 2]),
-        slowdown=rng.choice([1.0, 1.5]), startup=rng.choice([0.0, 1e-4]),
+        slowdown=rng.choice([1.0, 1.5]), contention=rng.choice([0.0, 1e-5]), startup=rng.choice([0.0, 1e-4]),
     )  # fmt: skip
     described = cluster("local: {CPU: 3}")
     found = seconds(graph, described, measured=measured)

@@ -10,6 +10,7 @@ import pytest
 
 from commands.main import run
 from tests import tolerance
+from toolkit.errors import GraphmillError
 from toolkit.formats.cluster import parse_cluster
 from toolkit.formats.cost_file import read_cost_file
 from toolkit.formats.model import from_graph, read_model, write_model
@@ -18,7 +19,11 @@ from toolkit.graph.graph import Graph
 from toolkit.graph.node import Node
 from toolkit.graph.shape import Shape
 from toolkit.passes.costs import NodeCosts
+from toolkit.runtime.probes.base import Manner, Probes
+from toolkit.runtime.probes.calibration import measure_host
 from toolkit.runtime.probes.measure import MeasureProbe
+from toolkit.runtime.probes.trace import TraceProbe
+from toolkit.runtime.session import Session
 
 F = dtypes.float32
 
@@ -94,7 +99,7 @@ def test_medians_of_steps_but_the_first(tmp_path: Path) -> None:
         for _ in range(2):
             given = np.ones((2, columns), np.float32)
             probe.ran(node, "", 0, micros * 500, [given, given], [value])
-        probe.end_step(1e-6 * (micros + 8) if step else 1.0)
+        probe.executed(1e-6 * (micros + 8) if step else 1.0)
     out = str(tmp_path / "c.json")
     probe.write(out)
     found = read_cost_file(out)
@@ -110,10 +115,62 @@ def test_medians_of_steps_but_the_first(tmp_path: Path) -> None:
     assert "signature" not in json.loads(Path(out).read_text())["nodes"]["y"]  # its shapes change
 
 
+def test_a_few_steps_of_a_kind_one_after_the_other(tmp_path: Path) -> None:
+    """Short runs have all kinds; the first of a few is not counted, for it finds what the kind before it left."""
+    probe = MeasureProbe()
+    node, value = product(Graph()), np.ones((2, 4), np.float32)
+    kinds: list[str] = []
+    for _ in range(30):
+        probe.begin_step()
+        is_first = not kinds or kinds[-1] != probe.manner.name
+        kinds.append(probe.manner.name)
+        if probe.manner is Manner.LOOKED_AT:
+            probe.ran(node, "", 0, 20_000, [value, value], [value])
+            probe.executed(1.0)  # looking takes time
+        else:
+            least = 30e-6 if probe.manner is Manner.BY_TOKENS else 10e-6
+            probe.executed(least * (5 if is_first else 1))
+    assert [kind for kind, before in zip(kinds, ["", *kinds[:-1]], strict=True) if kind != before] == [
+        "LOOKED_AT", "BY_TOKENS", "COMPILED",
+    ] * 3  # fmt: skip
+    assert len(kinds[:6]) == 2 * len(set(kinds[:6])) and kinds[6:18] == [kind for kind in kinds[:6:2] for _ in range(4)]
+    probe.write(str(tmp_path / "c.json"))
+    found = read_cost_file(str(tmp_path / "c.json"))
+    assert (found.step, found.compiled) == (30e-6, 10e-6)
+    assert found.overhead == pytest.approx(10e-6, rel=tolerance.gamma(8, np.float64))  # 30 without the kernel's 20
+
+
+def test_the_session_says_what_executing_takes() -> None:
+    """To those of several probes that listen, with or without a deadline of the step."""
+    graph = Graph()
+    product(graph)
+    heard: list[float] = []
+
+    class Listening(MeasureProbe):
+        def executed(self, seconds: float) -> None:
+            heard.append(seconds)
+
+    feeds = {"x:0": np.ones((3, 4), np.float32)}
+    with Session(graph) as session:
+        session.run("y:0", feeds, probe=Probes([Listening(), TraceProbe()]))
+        session.run("y:0", feeds, probe=TraceProbe())
+        session.run("y:0", feeds, probe=Listening(), timeout_ms=600_000)
+        with pytest.raises(GraphmillError):
+            session.run("y:0", {"x:0": np.ones((3,), np.float32)}, probe=Listening())
+    assert len(heard) == 2 and min(heard) > 0
+
+
+def test_what_holds_of_the_machine() -> None:
+    """Whatever else it does, no number is below what it can be."""
+    host = measure_host(1)
+    assert host.cores >= 1 and host.threads == 1 and host.slowdown >= 1
+    assert min(host.contention, host.startup, host.latency) >= 0 < host.bandwidth
+
+
 def test_one_step_is_all_there_is(tmp_path: Path) -> None:
     probe = MeasureProbe()
     probe.ran(product(Graph()), "", 0, 5000, [], [])
-    probe.end_step(1e-5)
+    probe.executed(1e-5)
     probe.write(str(tmp_path / "c.json"))
     assert read_cost_file(str(tmp_path / "c.json")).nodes["y"].seconds > 0
 

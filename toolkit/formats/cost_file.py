@@ -6,6 +6,7 @@
      "overhead_us": 4.1,                     # what a node took besides its kernel, the median
      "host": {"cores": 8, "threads": 1,      # of the machine; that a kernel was given
               "slowdown": 1.2,               # how much longer kernels take while all cores are busy
+              "contention_us": 6.0,          # what a node takes longer while another device is at work, beside that
               "startup_us": 80.0},           # what a step takes longer for each device more
      "links": {"local": {"latency_us": 55.0, "bytes_per_s": 9.1e9}},
      "nodes": {"conv1": {"op": "Conv2D", "device": "/job:...", "us": 102.0, "count": 1, "signature": "Conv2D(...)"}},
@@ -58,6 +59,7 @@ class MeasuredCosts:
         latency, bandwidth: of transfers within a task.
         cores, threads: of the machine, and those that a kernel was given.
         slowdown: how much longer a kernel takes while all cores are busy with others.
+        contention: what a node takes longer, besides its kernel, while another device of the task is at work.
         startup: what a step takes longer for each device more.
         steps: how many were looked at.
         memory: device to the most bytes that tensors took.
@@ -73,6 +75,7 @@ class MeasuredCosts:
     cores: int | None = None
     threads: int | None = None
     slowdown: float = 1.0
+    contention: float = 0.0
     startup: float | None = None
     steps: int = 1
     memory: dict[str, int] = field(default_factory=dict[str, int])
@@ -126,6 +129,7 @@ def write_cost_file(
             content[key] = _us(value)
     if costs.cores is not None:
         content["host"] = {"cores": costs.cores, "threads": costs.threads or 1, "slowdown": round(costs.slowdown, 3)}
+        content["host"]["contention_us"] = _us(costs.contention)
         if costs.startup is not None:
             content["host"]["startup_us"] = _us(costs.startup)
     if costs.latency is not None and costs.bandwidth is not None:
@@ -166,6 +170,7 @@ def _from_json(content: dict[str, Any]) -> MeasuredCosts:
     if host:
         costs.cores, costs.threads = max(1, int(_number(host["cores"]))), max(1, int(_number(host.get("threads", 1))))
         costs.slowdown = max(1.0, _number(host.get("slowdown", 1)))
+        costs.contention = _number(host.get("contention_us", 0)) / 1e6
         costs.startup = _number(host["startup_us"]) / 1e6 if "startup_us" in host else None
     local = _rows(content.get("links", {})).get("local")
     if local is not None:

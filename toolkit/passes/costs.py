@@ -46,11 +46,13 @@ class Host:
     Attributes:
         cores: how many kernels run at once.
         slowdown: how much longer each of so many takes than one alone.
+        contention: what a node takes longer, besides its kernel, while another device is at work.
         is_serial: what nodes take besides their kernels is taken by one after another.
     """
 
     cores: float = float("inf")
     slowdown: float = 1.0
+    contention: float = 0.0
     is_serial: bool = False
 
 
@@ -180,7 +182,8 @@ class NodeCosts:
         if measured.overhead is None:
             return Host(self.speeds.of(device).cores)
         cores = measured.cores or self.speeds.of(device).cores
-        return Host(max(1.0, cores // (measured.threads or 1)), measured.slowdown, is_serial=True)
+        side_by_side = max(1.0, cores // (measured.threads or 1))
+        return Host(side_by_side, measured.slowdown, measured.contention, is_serial=True)
 
     def startup(self, device: DeviceSpec) -> float:
         """What it costs a step to use one more device, this one."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from types import TracebackType
@@ -43,7 +44,7 @@ from toolkit.runtime.fetches import Fetches, graph_element
 from toolkit.runtime.inter_op import InterOpPool
 from toolkit.runtime.partial_run import PartialRun
 from toolkit.runtime.prepared import Feeds, PreparedCache, PreparedStep
-from toolkit.runtime.probes.base import Probe, Probes
+from toolkit.runtime.probes.base import Probe, Probes, tell_duration
 from toolkit.runtime.probes.everywhere import joined
 from toolkit.runtime.probes.trace import TraceProbe
 from toolkit.runtime.resources import ResourceManager, shared_resources
@@ -320,9 +321,16 @@ class Session:
         step_id = next(self._step_ids)
         probe = joined(probe)
         try:
-            if timeout_ms is not None:
-                return self._execute_within(compiled, arguments, step_id, timeout_ms, probe)
-            return compiled.run(step_id, arguments, probe)
+            if probe is None and timeout_ms is None:
+                return compiled.run(step_id, arguments, None)
+            started = time.perf_counter()
+            if timeout_ms is None:
+                results = compiled.run(step_id, arguments, probe)
+            else:
+                results = self._execute_within(compiled, arguments, step_id, timeout_ms, probe)
+            if probe is not None:
+                tell_duration(probe, time.perf_counter() - started)
+            return results
         except (NotFoundError, AbortedError):
             if self._closed:  # its resources, or its graphs, went while the step ran
                 raise CancelledError("the session was closed") from None

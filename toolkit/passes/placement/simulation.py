@@ -2,11 +2,11 @@
 
 A device runs one node at a time, of those that are ready the one that has been so for longest. Devices of one task have
 one processor: no more kernels run at once than it has cores for, and what nodes take besides their kernels is taken by
-one after another where one interpreter does it (`NodeCosts.host`). A tensor is sent once to each device that needs it,
-as `partition` does, one tensor after another on each way between two devices; one that is held back, when the node that
-it waits for has run too. A tensor takes memory where it is made until the last node there has used it and it has been
-sent on; a received one from its arrival on. Constants and variables take memory all the time. Bodies of loops run once,
-both branches of a condition run.
+one after another where one interpreter does it, and is more while another device is at work (`NodeCosts.host`). A
+tensor is sent once to each device that needs it, as `partition` does, one tensor after another on each way between two
+devices; one that is held back, when the node that it waits for has run too. A tensor takes memory where it is made
+until the last node there has used it and it has been sent on; a received one from its arrival on. Constants and
+variables take memory all the time. Bodies of loops run once, both branches of a condition run.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from heapq import heappop, heappush, heapreplace
 from toolkit.graph.device import DeviceSpec
 from toolkit.graph.graph import Graph
 from toolkit.graph.node import MERGE_OPS, NEXT_ITERATION_OPS, Node, Output
-from toolkit.passes.costs import NodeCosts
+from toolkit.passes.costs import Host, NodeCosts
 from toolkit.passes.operations import VIEWS
 from toolkit.passes.placement.simulated_step import SimulatedRun, SimulatedStep, SimulatedTransfer, Way
 
@@ -88,17 +88,28 @@ class Processor:
         interpreter: when the interpreter is free next; None where devices have no need of it.
         cores: when each core is free next, a heap; empty where there are as many as are wanted.
         slowdown: how much longer kernels take while all cores are busy.
+        contention: what a node takes longer, besides its kernel, while another device is at work.
+        last: when what has begun until now ends.
     """
 
-    __slots__ = ("cores", "interpreter", "slowdown")
+    __slots__ = ("contention", "cores", "interpreter", "last", "slowdown")
 
-    def __init__(self, cores: float, slowdown: float, *, is_serial: bool):
-        self.cores = [] if cores == float("inf") else [0.0] * int(cores)
-        self.slowdown = slowdown
-        self.interpreter = 0.0 if is_serial else None
+    def __init__(self, host: Host):
+        self.cores = [] if host.cores == float("inf") else [0.0] * int(host.cores)
+        self.slowdown = host.slowdown
+        self.contention = host.contention
+        self.interpreter = 0.0 if host.is_serial else None
+        self.last = 0.0
 
     def end(self, now: float, overhead: float, seconds: float) -> float:
         """When a node that begins now ends."""
+        if self.contention and self.last > now:
+            overhead += self.contention
+        end = self._end(now, overhead, seconds)
+        self.last = max(self.last, end)
+        return end
+
+    def _end(self, now: float, overhead: float, seconds: float) -> float:
         if self.interpreter is not None:
             now = self.interpreter = max(now, self.interpreter) + overhead
         else:
@@ -115,6 +126,8 @@ class Processor:
 
     def would_end(self, now: float, overhead: float, seconds: float) -> float:
         """When a node would end that began now."""
+        if self.contention and self.last > now:
+            overhead += self.contention
         now = max(now, self.interpreter or 0.0) + overhead
         return max(now, self.cores[0]) + seconds if self.cores and seconds else now + seconds
 
@@ -129,7 +142,7 @@ def processors(costs: NodeCosts, devices: Sequence[DeviceSpec]) -> list[Processo
         if task not in shared:
             host = costs.host(device)
             is_shared = bool(task) and counts[task] > 1 and (host.is_serial or host.cores < float("inf"))
-            shared[task] = Processor(host.cores, host.slowdown, is_serial=host.is_serial) if is_shared else None
+            shared[task] = Processor(host) if is_shared else None
         found.append(shared[task])
     return found
 

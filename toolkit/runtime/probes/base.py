@@ -43,6 +43,13 @@ class Probe(Protocol):
         ...
 
 
+def tell_duration(probe: Probe, seconds: float) -> None:
+    """Tell a probe what the execution of a step took, without what is around it; those hear it that have `executed`."""
+    told = getattr(probe, "executed", None)
+    if told is not None:
+        told(seconds)
+
+
 def looks(probe: Probe | None) -> bool:
     """Whether a probe wants to see the kernels of the step that it was given to."""
     return manner_of(probe) in (Manner.NODE_BY_NODE, Manner.LOOKED_AT)
@@ -85,3 +92,8 @@ class Probes:
     ) -> None:
         for probe in self._probes:
             probe.ran(node, device, start_ns, end_ns, inputs, outputs)
+
+    def executed(self, seconds: float) -> None:
+        """A step has been executed; see `tell_duration`."""
+        for probe in self._probes:
+            tell_duration(probe, seconds)

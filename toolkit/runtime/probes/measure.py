@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -20,10 +19,9 @@ from toolkit.runtime.training.hooks.base import Hook, RunContext
 #: steps looked at; what comes later changes no median
 _MOST_STEPS = 1000
 _OPAQUE = (dtypes.resource, dtypes.variant)
-#: how steps run in turn
-_TURNS = (
-    Manner.LOOKED_AT, Manner.LOOKED_AT, Manner.BY_TOKENS, Manner.BY_TOKENS, Manner.COMPILED, Manner.COMPILED,
-)  # fmt: skip
+#: how steps run in turn; how many of a kind one after the other, in the first turn, that a short run ends in, and later
+_KINDS = (Manner.LOOKED_AT, Manner.BY_TOKENS, Manner.COMPILED)
+_FIRST_TURN, _LATER_TURNS = 2, 4
 
 
 @dataclass(slots=True)
@@ -43,16 +41,21 @@ class MeasureProbe:
     """Adds up what the kernels of each node take in each step.
 
     Looking costs about as much as a small kernel takes, so a third of the steps run without: what they take longer than
-    the kernels is their overhead. Another third runs compiled, as a step does that one device runs. Two of a kind run
-    one after the other, and the second counts: the first finds what the kind before it has left in caches and threads.
+    the kernels is their overhead. Another third runs compiled, as a step does that one device runs. A few of a kind run
+    one after the other, and the first of them does not count: it finds what the kind before it has left in caches and
+    threads. Counted is what executing takes (`tell_duration`), not what sessions and hooks do around it.
 
     Attributes:
         manner: how the step at hand runs.
+        plain: what steps took that nothing looked at; `first`: likewise the first ones of a few.
     """
 
     def __init__(self) -> None:
         self.manner = Manner.LOOKED_AT
         self.plain: dict[Manner, list[float]] = {Manner.BY_TOKENS: [], Manner.COMPILED: []}
+        self.first: dict[Manner, list[float]] = {Manner.BY_TOKENS: [], Manner.COMPILED: []}
+        self._number = -1
+        self._is_first = True
         self.memory = MemoryMeter()
         self._nodes: dict[tuple[str, str], _Runs] = {}
         self._signatures: dict[str, list[int]] = defaultdict(list)
@@ -80,11 +83,20 @@ class MeasureProbe:
             if signature is not None:
                 self._signatures[f"{device_type_of(device)} {signature}"].append(end_ns - start_ns)
 
-    def end_step(self, seconds: float) -> None:
-        """A step has ended; the first one is forgotten when another follows, for it makes what later ones find."""
+    def begin_step(self) -> None:
+        """A step is about to run: say how."""
+        self._number += 1
+        first = _FIRST_TURN * len(_KINDS)
+        number, each = (self._number, _FIRST_TURN) if self._number < first else (self._number - first, _LATER_TURNS)
+        self.manner = _KINDS[number // each % len(_KINDS)]
+        self._is_first = number % each == 0
+
+    def executed(self, seconds: float) -> None:
+        """A step has run; the first one is forgotten when another follows, for it makes what later ones find."""
         if self.manner in self.plain:
-            if len(self.plain[self.manner]) < 2 * _MOST_STEPS:
-                self.plain[self.manner].append(seconds)
+            found = (self.first if self._is_first else self.plain)[self.manner]
+            if len(found) < _MOST_STEPS:
+                found.append(seconds)
             return
         with self._lock:
             if len(self._steps) == 1 and not self._is_warm:
@@ -120,7 +132,7 @@ class MeasureProbe:
         """
         import statistics  # takes longer to import than all probes
 
-        by_tokens, compiled = (_fastest(self.plain[manner]) for manner in (Manner.BY_TOKENS, Manner.COMPILED))
+        by_tokens, compiled = (self._without_looking(manner) for manner in (Manner.BY_TOKENS, Manner.COMPILED))
         overhead, scale = self._overhead(by_tokens)
         nodes: dict[str, NodeCost] = {}
         signatures: dict[str, str] = {}
@@ -144,7 +156,15 @@ class MeasureProbe:
         if host is not None:
             costs.cores, costs.threads, costs.slowdown = host.cores, host.threads, host.slowdown
             costs.startup, costs.latency, costs.bandwidth = host.startup, host.latency, host.bandwidth
+            costs.contention = host.contention
         write_cost_file(path, costs, signatures, {text: len(times) for text, times in seen.items()})
+
+    def _without_looking(self, manner: Manner) -> float | None:
+        """The median, as of kernels: what is compared was measured alike."""
+        import statistics
+
+        found = self.plain[manner] or self.first[manner]
+        return statistics.median(found) if found else None
 
     def _overhead(self, plain: float | None) -> tuple[float | None, float]:
         """Seconds of a step that no kernel took, for each kernel, and by how much kernels were measured too long.
@@ -179,11 +199,6 @@ class MeasureProbe:
         return found
 
 
-def _fastest(steps: Sequence[float]) -> float | None:
-    """The fastest of every second one, for whatever else the machine does only adds to it; of one alone, that one."""
-    return min(steps[1::2] or steps) if steps else None
-
-
 def _signature(node: Node, inputs: Sequence[Any]) -> str | None:
     """The node's op with the types and shapes of its inputs; None where they are not known."""
     types = node.input_types
@@ -201,17 +216,10 @@ def _signature(node: Node, inputs: Sequence[Any]) -> str | None:
 
 
 class MeasureHook(Hook):
-    """Tells a probe where steps end, and how long each took."""
+    """Tells a probe where steps begin; where they end the session tells it."""
 
     def __init__(self, probe: MeasureProbe):
         self._probe = probe
-        self._start = 0.0
-        self._number = 0
 
     def before_run(self, run: RunContext) -> None:
-        self._probe.manner = _TURNS[self._number % len(_TURNS)]
-        self._number += 1
-        self._start = time.perf_counter()
-
-    def after_run(self, run: RunContext, values: Any) -> None:
-        self._probe.end_step(time.perf_counter() - self._start)
+        self._probe.begin_step()
