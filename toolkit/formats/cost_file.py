@@ -1,8 +1,8 @@
 """Cost files: what nodes took when somebody looked, for `place --costs`. `run --measure` writes them, as JSON:
 
     {"graphmill_costs": 1,
-     "steps": 20, "step_us": 812.5,          # steps looked at, and the median of their wall times
-     "compiled_us": 190.0,                   # the median of steps that were compiled as a whole
+     "steps": 20, "step_us": 812.5,          # steps looked at; what steps take that nothing looks at
+     "compiled_us": 190.0,                   # likewise where they are compiled as a whole (lower quartiles)
      "overhead_us": 4.1,                     # what a node took besides its kernel, the median
      "host": {"cores": 8, "threads": 1,      # of the machine; that a kernel was given
               "slowdown": 1.2,               # how much longer kernels take while all cores are busy

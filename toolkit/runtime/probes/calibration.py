@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import functools
 import os
-import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
@@ -123,7 +122,12 @@ def _quartiles(graphs: Mapping[str, tuple[Sequence[_Chain], Any]], threads: int 
                 start = time.perf_counter()
                 step()
                 found[name].append(time.perf_counter() - start)
-    return {name: statistics.quantiles(seconds, n=4)[0] for name, seconds in found.items()}
+    return {name: lower_quartile(seconds) for name, seconds in found.items()}
+
+
+def lower_quartile(values: Sequence[float]) -> float:
+    """What a quarter of the values do not exceed."""
+    return sorted(values)[len(values) // 4]
 
 
 def _step(sessions: ExitStack, chains: Sequence[_Chain], value: Any, threads: int | None) -> Callable[[], object]:

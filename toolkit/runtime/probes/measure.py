@@ -12,7 +12,7 @@ from toolkit.formats.cost_file import MeasuredCosts, NodeCost, device_type_of, s
 from toolkit.graph import dtypes
 from toolkit.graph.node import Node
 from toolkit.runtime.probes.base import Manner
-from toolkit.runtime.probes.calibration import HostCosts
+from toolkit.runtime.probes.calibration import HostCosts, lower_quartile
 from toolkit.runtime.probes.memory import MemoryMeter
 from toolkit.runtime.training.hooks.base import Hook, RunContext
 
@@ -125,7 +125,7 @@ class MeasureProbe:
         return MeasureHook(self)
 
     def write(self, path: str, host: HostCosts | None = None) -> None:
-        """Write a cost file of the medians.
+        """Write a cost file: of kernels the medians, of whole steps that nothing looked at the lower quartiles.
 
         Args:
             host: what holds of the machine.
@@ -160,11 +160,9 @@ class MeasureProbe:
         write_cost_file(path, costs, signatures, {text: len(times) for text, times in seen.items()})
 
     def _without_looking(self, manner: Manner) -> float | None:
-        """The median, as of kernels: what is compared was measured alike."""
-        import statistics
-
+        """What such a step takes where nothing disturbs it, which is most kernels' case and not that of many steps."""
         found = self.plain[manner] or self.first[manner]
-        return statistics.median(found) if found else None
+        return lower_quartile(found) if found else None
 
     def _overhead(self, plain: float | None) -> tuple[float | None, float]:
         """Seconds of a step that no kernel took, for each kernel, and by how much kernels were measured too long.
