@@ -71,6 +71,12 @@ def _process(settings: Settings) -> Iterable[Result]:
     return process.run(settings.rounds)
 
 
+def _cluster(settings: Settings) -> Iterable[Result]:
+    from tests.bench import cluster
+
+    return cluster.run(settings.rounds)
+
+
 def _client(settings: Settings) -> Iterable[Result]:
     from tests.bench import client
 
@@ -91,12 +97,13 @@ SUITES: dict[str, tuple[Callable[[Settings], Iterable[Result]], str]] = {
     "memory": (_memory, "peak memory of a process"),
     "checkpoint": (_checkpoint, "saving and loading 1 GB beside TensorFlow"),
     "process": (_process, "whole commands beside TensorFlow's tools"),
+    "cluster": (_cluster, "tensors between tasks of ours and of TensorFlow's"),
     "client": (_client, "making graphs by TensorFlow's names, and importing them"),
 }
 
 
 #: whose rows have whole commands for sides: another version takes no part
-COMMANDS = ("startup", "checkpoint", "process", "client")
+COMMANDS = ("startup", "checkpoint", "process", "client", "cluster")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

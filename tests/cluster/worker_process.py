@@ -1,6 +1,7 @@
 """A task of ours, for tests: `python -m tests.cluster.worker_process SETTINGS` serves until its input ends.
 
-SETTINGS is JSON: {"jobs": {job: [address, ...]}, "job": ..., "task": ..., "devices": {"CPU": 1}, "allow": [...]}.
+SETTINGS is JSON: {"jobs": {job: [address, ...]}, "job": ..., "task": ..., "devices": {"CPU": 1}, "allow": [...],
+"memory": bytes that all its tensors may take}.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from toolkit.cluster.rpc.server import Listening, Server
 from toolkit.cluster.worker.service import WorkerService
 from toolkit.cluster.worker.task import WorkerTask, task_addresses
 from toolkit.graph.device import DeviceSpec
+from toolkit.limits.limits import Limits
+from toolkit.limits.process import bounded
 from toolkit.policy.rules import Policy
 
 
@@ -31,13 +34,15 @@ def main() -> None:
         task_addresses(cluster_of(jobs)),
         settings.get("devices"),
         policy=Policy().allowing(*settings.get("allow", ())),
+        limits=Limits(memory=settings["memory"], tensor=settings["memory"]) if "memory" in settings else None,
     )
     address = jobs[settings["job"]][int(settings["task"])]
     port = int(address.rpartition(":")[2])
     server = Server(Listening(port=port), [WorkerService(task).handler()])
     server.start()
-    print("ready", flush=True)
-    sys.stdin.read()
+    with bounded(None):  # what is not counted is bounded by what the machine has
+        print("ready", flush=True)
+        sys.stdin.read()
     os._exit(0)
 
 

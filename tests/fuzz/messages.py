@@ -16,6 +16,8 @@ _INTS = {
 }  # fmt: skip
 #: how often something is repeated where repeating is the attack
 _MANY = (2, 3, 50, 1500)
+#: how deep new messages are nested: some hold their own kind, several at a time
+_DEEPEST = 12
 
 
 def mutate(rng: random.Random, message: Message, times: int | None = None) -> None:
@@ -108,10 +110,10 @@ def _repeated(rng: random.Random, field: Any, values: Any) -> None:
         values[at] = scalar(rng, field, rng.choice(values) if rng.random() < 0.2 else values[at])
 
 
-def _set_any(rng: random.Random, message: Any) -> None:
+def _set_any(rng: random.Random, message: Any, depth: int = 0) -> None:
     """Set a field, one that is not there at times; members of a oneof replace each other."""
     fields = message.DESCRIPTOR.fields
-    if not fields:
+    if not fields or depth > _DEEPEST:
         return
     field = rng.choice(fields)
     if is_map(field):
@@ -125,12 +127,12 @@ def _set_any(rng: random.Random, message: Any) -> None:
             if field.message_type is None:
                 values.append(scalar(rng, field, None))
             else:
-                _set_any(rng, values.add())
+                _set_any(rng, values.add(), depth + 1)
     elif field.message_type is not None:
         inner = getattr(message, field.name)
         inner.SetInParent()
         if rng.random() < 0.8:
-            _set_any(rng, inner)
+            _set_any(rng, inner, depth + 1)
     else:
         _assign(message, field, scalar(rng, field, None))
 

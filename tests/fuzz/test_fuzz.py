@@ -109,3 +109,11 @@ def test_sizes_are_looked_for_where_values_decide_them() -> None:
     assert {"Fill", "Tile", "Range", "LinSpace", "BroadcastTo", "Pad", "OneHot", "ScatterNd", "SparseToDense"} <= found
     assert {"ResizeBilinear", "RandomUniform", "UnsortedSegmentSum", "RaggedRange", "Bincount", "Where"} <= found
     assert not {"AddV2", "MatMul", "Relu", "Identity"} & found
+
+
+@pytest.mark.parametrize("count", [pytest.param("150"), pytest.param("10000", marks=pytest.mark.long)])
+def test_damaged_requests_end_no_worker(count: str) -> None:
+    pytest.importorskip("grpc")
+    line = [sys.executable, "-m", "tests.fuzz.requests", "--seed", "15", "--count", count]
+    done = subprocess.run(line, cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, f"{done.stdout[-6000:]}\n{done.stderr[-2000:]}"

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 from toolkit.cluster.worker.graphs import RegisteredGraph
@@ -14,9 +15,17 @@ from toolkit.runtime.workers.base import Worker
 
 
 class PartialStep:
-    """One such step under way, in a thread of its own."""
+    """One such step under way, in a thread of its own.
 
-    def __init__(self, worker: Worker, graph: RegisteredGraph, step_id: int, probe: Probe | None):
+    Args:
+        within: around what the thread does: limits.
+    """
+
+    def __init__(
+        self, worker: Worker, graph: RegisteredGraph, step_id: int, probe: Probe | None,
+        within: Callable[[], AbstractContextManager[None]],
+    ):  # fmt: skip
+        self._within = within
         self._worker = worker
         self._graph = graph
         self._step_id = step_id
@@ -27,7 +36,8 @@ class PartialStep:
 
     def _execute(self) -> None:
         try:
-            self._graph.run_with_transfers(self._step_id, self._probe)
+            with self._within():
+                self._graph.run_with_transfers(self._step_id, self._probe)
         except BaseException as error:
             self._error = error
             self._worker.cancel(self._step_id)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from schemas import graph_pb2
@@ -16,6 +17,7 @@ from toolkit.errors import AbortedError, InvalidArgumentError
 from toolkit.formats import graphdef
 from toolkit.graph.consistency import require_consistent
 from toolkit.graph.garbage import no_collection
+from toolkit.graph.graph import Graph
 from toolkit.kernels import registry
 from toolkit.policy.access import Access
 from toolkit.policy.check import check_graph
@@ -60,6 +62,7 @@ class WorkerSession:
         parent: what cancels all of the task.
         sender: the worker of another task, by name.
         steps: of the task.
+        within: around what a thread does here: the task's limits.
 
     Attributes:
         worker: runs its graphs.
@@ -79,6 +82,7 @@ class WorkerSession:
         access: Access,
         settings: Settings | None = None,
         pool: InterOpPool | None = None,
+        within: Callable[[], AbstractContextManager[None]] = nullcontext,
         is_isolated: bool = False,
     ):
         self.handle = handle
@@ -87,6 +91,7 @@ class WorkerSession:
         self.resources = resources
         self.sender = sender
         self.is_isolated = is_isolated
+        self._within = within
         self._access = access
         self._names = frozenset(device.name for device in devices)
         self.cancellation = CancellationManager(parent)
@@ -112,7 +117,10 @@ class WorkerSession:
             UnimplementedError: an op has no kernel.
             RefusedError: it would touch what the server does not allow.
         """
-        graph = graphdef.from_proto(definition)
+        with self._within():
+            return self._register(graphdef.from_proto(definition))
+
+    def _register(self, graph: Graph) -> str:
         for node in graph:
             if node.device not in self._names:
                 known = ", ".join(sorted(self._names))
@@ -158,7 +166,8 @@ class WorkerSession:
             AbortedError: there is no such graph.
             OpError: the step failed.
         """
-        return self.graph(handle).run(step_id, feeds, fetches, probe)
+        with self._within():
+            return self.graph(handle).run(step_id, feeds, fetches, probe)
 
     def run_partially(
         self, handle: str, step_id: int, feeds: Mapping[str, Any], fetches: Sequence[str], *,
@@ -174,7 +183,7 @@ class WorkerSession:
             under_way = self._partial.get(step_id)
             if under_way is None:
                 graph = self.graph(handle)
-                under_way = self._partial[step_id] = PartialStep(self.worker, graph, step_id, probe)
+                under_way = self._partial[step_id] = PartialStep(self.worker, graph, step_id, probe, self._within)
         try:
             return under_way.run(feeds, fetches, is_last=is_last)
         except BaseException:

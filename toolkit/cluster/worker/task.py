@@ -6,6 +6,7 @@ import dataclasses
 import secrets
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 
 from schemas import cluster_pb2, device_attributes_pb2
 from toolkit.cluster.rpc.channels import OPEN
@@ -15,9 +16,11 @@ from toolkit.cluster.worker.step_logs import StepLogs
 from toolkit.cluster.worker.steps import Steps
 from toolkit.cluster.worker.transfers import RemoteSender, RemoteSenders
 from toolkit.compiler.settings import Settings
-from toolkit.errors import AbortedError, AlreadyExistsError, InvalidArgumentError, NotFoundError
+from toolkit.errors import AbortedError, AlreadyExistsError, InvalidArgumentError, NotFoundError, UsageError
 from toolkit.graph.device import DeviceSpec
 from toolkit.kernels import device_types
+from toolkit.limits.allowance import Allowance
+from toolkit.limits.limits import Limits
 from toolkit.limits.process import physical_memory
 from toolkit.policy.access import Access
 from toolkit.policy.rules import Policy
@@ -44,6 +47,7 @@ class WorkerTask:
         settings: of the compiler.
         inter_op_threads: see `Session`.
         admission: how other tasks let this one in.
+        limits: what all steps of all sessions together may use of memory; what wants more fails alone.
 
     Attributes:
         name: /job:worker/replica:0/task:0.
@@ -63,12 +67,16 @@ class WorkerTask:
         settings: Settings | None = None,
         inter_op_threads: int = 0,
         admission: Admission = OPEN,
+        limits: Limits | None = None,
     ):
+        if limits is not None and limits.time is not None:
+            raise UsageError("a task serves until it is ended; it takes no limit of time (steps have timeout_in_ms)")
         self.name = task.task_name
         self.devices = [
             dataclasses.replace(device, incarnation=secrets.randbits(63) | 1) for device in local_devices(counts, task)
         ]
         self.resources = ResourceManager()
+        self._allowance = None if limits is None else Allowance(limits)
         self.access = Access(Policy() if policy is None else policy)
         self.steps = Steps()
         self.logs = StepLogs()
@@ -84,6 +92,10 @@ class WorkerTask:
         #: by the name of a device in any session's cluster
         self._incarnations: dict[str, int] = {}
         self._sessions[""] = self._make_session("", self.name, self._addresses, is_isolated=False)
+
+    def within(self) -> AbstractContextManager[None]:
+        """Around whatever this thread does for a session: the limits."""
+        return nullcontext() if self._allowance is None else self._allowance.running()
 
     # -- devices -----------------------------------------------------------------------------------------
 
@@ -168,6 +180,7 @@ class WorkerTask:
             access=self.access,
             settings=self._settings,
             pool=self._pool,
+            within=self.within,
             is_isolated=is_isolated,
         )
 
@@ -255,6 +268,8 @@ class WorkerTask:
         self._senders.close()
         if self._pool is not None:
             self._pool.close()
+        if self._allowance is not None:
+            self._allowance.close()
         self.resources.clear()
 
 
