@@ -16,7 +16,7 @@ from toolkit.cluster.master.remote_worker import RemoteWorker
 from toolkit.cluster.master.session import ClusterSession
 from toolkit.cluster.master.task import FAREWELL_SECONDS, RemoteTask
 from toolkit.cluster.rpc.channels import Channels
-from toolkit.errors import AbortedError, OpError, ResourceExhaustedError
+from toolkit.errors import AbortedError, CancelledError, OpError, ResourceExhaustedError
 from toolkit.graph.device import DeviceSpec
 from toolkit.runtime.devices import Device
 from toolkit.runtime.workers.base import Environment, Worker
@@ -170,6 +170,7 @@ class Master:
             return self.own.worker(handle, devices, environment)
         worker = RemoteWorker(self._tasks[found.name], devices, handle, config)
         self._heartbeats.watch(worker, found)
+        environment.cancellation.register(lambda: worker.lose(CancelledError("the session was closed")))
         return worker
 
     def _end(self, handle: str, opened: Sequence[str]) -> None:

@@ -266,7 +266,7 @@ class RemoteWorker:
         """See `Worker.cleanup`."""
         with self._lock:
             known = self._steps.pop(step_id, None)
-        if known is not None and self._lost is None:
+        if known is not None:
             self.task.tell("CleanupGraph", worker_pb2.CleanupGraphRequest(step_id=step_id))
 
 

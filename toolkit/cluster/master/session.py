@@ -64,6 +64,11 @@ class ClusterSession(Session):
         self.running = 0
         self._running_lock = threading.Lock()
 
+    @property
+    def nodes(self) -> int:
+        """How many the graph has."""
+        return len(self._core)
+
     # -- the graph ---------------------------------------------------------------------------------------
 
     def extend(self, definition: graph_pb2.GraphDef, version: int) -> int:
