@@ -228,9 +228,7 @@ class _Own:
         self.incarnation = 0
 
     def open_session(self, handle: str, isolate: bool) -> None:
-        self._task.create_session(
-            handle, is_isolated=isolate, master=self.name, master_incarnation=self.incarnation
-        )
+        self._task.create_session(handle, is_isolated=isolate, master=self.name, master_incarnation=self.incarnation)
 
     def worker(self, handle: str, devices: Sequence[Device], environment: Environment) -> Worker:
         session = self._task.session(handle)

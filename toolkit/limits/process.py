@@ -75,6 +75,14 @@ def physical_memory() -> int:
     return total
 
 
+def resident_memory() -> int:
+    """Bytes of this process that are in memory now."""
+    for line in _lines("/proc/self/status"):
+        if line.startswith("VmRSS:"):
+            return int(line.split()[1]) * 1024
+    return 0
+
+
 def _data() -> int:
     """Bytes of private memory that are mapped now."""
     for line in _lines("/proc/self/status"):

@@ -179,10 +179,11 @@ class PartitionGraph:
 
 
 def split(
-    graph: Graph, key: Callable[[Node], str] = by_device, *, incarnation: Incarnation = stable_incarnation
-) -> dict[str, Graph]:
+    graph: Graph, key: Callable[[Node], str] = by_device, *, incarnation: Incarnation = stable_incarnation,
+    tag: str = "",
+) -> dict[str, Graph]:  # fmt: skip
     """The parts of a graph by name; see `partition`."""
-    return partition(graph, key, incarnation=incarnation).graphs
+    return partition(graph, key, incarnation=incarnation, tag=tag).graphs
 
 
 def partition(
@@ -192,6 +193,7 @@ def partition(
     incarnation: Incarnation = stable_incarnation,
     share_controls: bool = False,
     compress: DType | None = None,
+    tag: str = "",
 ) -> Partitioned:
     """Split a graph. Without `share_controls` and `compress` what crosses is what crosses in TensorFlow.
 
@@ -199,13 +201,15 @@ def partition(
         key: which partition a node belongs to.
         incarnation: the incarnation number of a device, by full name.
         share_controls, compress: see `PartitionGraph`.
+        tag: in the name of every node that is added. TensorFlow's workers keep the kernels of nodes with a state by
+            their names as long as a session lasts, and those of sends and receives are such.
 
     Raises:
         GraphError: a node is not placed; an op needs a reference to a variable in another partition; a loop over
             several partitions has no predicate, or its nodes are malformed.
     """
     whole, loops = _ControlLoops(graph, key).add()
-    return _Partitioner(whole, key, incarnation, loops, share_controls=share_controls, compress=compress).run()
+    return _Partitioner(whole, key, incarnation, loops, share_controls=share_controls, compress=compress, tag=tag).run()
 
 
 # -- control loops ---------------------------------------------------------------------------------------
@@ -376,8 +380,10 @@ class _Partitioner:
         *,
         share_controls: bool,
         compress: DType | None,
+        tag: str,
     ):
         self.graph = graph
+        self.tag = tag
         self.share_controls = share_controls
         self.compress = compress
         self.tensors: dict[tuple[int, str], Node] = {}  # source, partition -> a receive of its tensor
@@ -524,7 +530,7 @@ class _Partitioner:
     def _name(self, src: Node, what: str = "") -> str:
         while True:
             self.counter += 1
-            name = f"{src.name}/{what}_{self.counter}"
+            name = f"{src.name}/{what}_{self.tag}{self.counter}"
             if name not in self.names:
                 self.names.add(name)
                 return name

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Mapping
 
 from toolkit.errors import GraphmillError
@@ -49,6 +50,7 @@ class Compiler:
         self._workers = workers
         self._access = access
         self._placed: tuple[int, PassResult] | None = None
+        self._numbers = itertools.count(1)
         self._incarnations = {device.name: device.incarnation for device in devices}
 
     @no_collection()
@@ -84,7 +86,8 @@ class Compiler:
             stages = Stages(placed, client)
         parts = dict.fromkeys(self._workers, client)
         if len(self._workers) > 1:
-            parts = split(client, by_task, incarnation=self._incarnations.__getitem__)
+            tag = f"S{next(self._numbers)}_"
+            parts = split(client, by_task, incarnation=self._incarnations.__getitem__, tag=tag)
         return CompiledStep(stages, len(feeds), len(fetches), parts, self._workers)
 
     def _check(self, graph: Graph, feeds: list[Output]) -> None:

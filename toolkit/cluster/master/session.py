@@ -180,5 +180,5 @@ class _Watched:
 
 
 def _random_ids() -> Iterator[int]:
-    """Step ids that no other master has: tasks tell steps apart by nothing else."""
-    return (secrets.randbits(62) | 1 for _ in itertools.count())
+    """Step ids that no other master has: tasks tell steps apart by nothing else. Of 57 bits, as TensorFlow's are."""
+    return (secrets.randbits(56) | 1 << 56 for _ in itertools.count())

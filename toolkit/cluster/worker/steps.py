@@ -12,7 +12,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from toolkit.errors import AbortedError, InternalError, OpError
+from toolkit.errors import AbortedError, InternalError, OpError, UnavailableError
 from toolkit.runtime.rendezvous import Receiver
 from toolkit.runtime.workers.peers import PeerRendezvous, Sender
 
@@ -49,6 +49,11 @@ class Steps:
         self._lock = threading.Lock()
         self._running: dict[int, RunningStep] = {}
         self._over: OrderedDict[int, None] = OrderedDict()
+        self._refuses_new = False
+
+    def refuse_new(self) -> None:
+        """From now on no session begins a step here; those that run go on."""
+        self._refuses_new = True
 
     def __len__(self) -> int:
         return len(self._running)
@@ -71,8 +76,11 @@ class Steps:
 
         Raises:
             AbortedError: the step is over, or another session's.
+            UnavailableError: the task takes no new steps.
         """
         with self._lock:
+            if self._refuses_new and (step_id not in self._running or self._running[step_id].session is None):
+                raise UnavailableError(f"{session.task} is being shut down and runs no new steps")
             step = self._find(step_id)
             if step.session is None:
                 step.session = session
