@@ -71,11 +71,13 @@ def test_a_status_arrives_as_the_error_it_was(channel: Any, code: int) -> None:
         ("no value\n\t [[{{node a}}]]\n\t [[b]]", "a"),
         ("no value [[Node: w/read = Identity[T=DT_FLOAT](w)]]", "w/read"),
         ("no value [[1, 2]]", None),
+        ("no value\nRecent warning and error logs:\n  W0 x\n\t [[{{node a}}]]\n\t [[{{node b}}]]", "b"),
     ],
 )
 def test_a_node_is_found_in_tensorflows_messages(message: str, node: str | None) -> None:
     error = statuses.to_error(3, message)
-    assert error.node == node and "no value" in error.message and "{{" not in error.message
+    assert error.node == node and "no value" in error.message
+    assert "{{" not in error.message and "Recent" not in error.message
 
 
 @pytest.mark.parametrize(

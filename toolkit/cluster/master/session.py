@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 import secrets
 import threading
 import time
@@ -10,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from schemas import config_pb2, graph_pb2
-from toolkit.errors import AbortedError, GraphmillError, ResourceExhaustedError
+from toolkit.errors import AbortedError, GraphmillError, OpError, ResourceExhaustedError
 from toolkit.graph.graph import Graph
 from toolkit.policy.rules import Policy
 from toolkit.runtime.cancellation import CancellationManager
@@ -146,10 +147,13 @@ class ClusterSession(Session):
         self, compiled: CompiledStep, arguments: list[Any], timeout_ms: int | None, probe: Probe | None = None
     ) -> list[Any]:
         ending: CancellationManager | None = getattr(self._asking, "ending", None)
-        if ending is None:
-            return super()._execute(compiled, arguments, timeout_ms, probe)
-        watched = _Watched(compiled, ending)
-        return super()._execute(watched, arguments, timeout_ms, probe)  # type: ignore[arg-type]
+        watched: Any = compiled if ending is None else _Watched(compiled, ending)
+        try:
+            return super()._execute(watched, arguments, timeout_ms, probe)
+        except OpError as error:
+            if error.node is not None and error.node not in self._core:
+                error.node = client_node(error.node)
+            raise
 
     def close(self) -> None:
         """End what runs, and tell the workers. Closing twice is fine."""
@@ -177,6 +181,16 @@ class _Watched:
         finally:
             under_way.finish()
             self._ending.deregister(token)
+
+
+#: how the nodes are called that stand for a client's node in its worker's graph
+_ADDED = re.compile(r"_(?:arg|retval)_(.+)_\d+_\d+|_(?:target|sent)_(.+)_\d+|(.+)/(?:ctrl/|cast/)?_[SG]?(?:\d+_)?\d+")
+
+
+def client_node(name: str) -> str:
+    """The node of the client's graph that a node of a worker's was made for; the name itself where it is none."""
+    found = _ADDED.fullmatch(name)
+    return name if found is None else next(each for each in found.groups() if each)
 
 
 def _random_ids() -> Iterator[int]:

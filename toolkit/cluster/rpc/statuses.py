@@ -20,6 +20,8 @@ from toolkit.errors import (
     UnknownError,
 )
 
+#: what TensorFlow's servers add to a message: what they have logged of late, of other steps too
+_LOGS = "\nRecent warning and error logs:"
 #: how a message names the node that it is about; TensorFlow 1 wrote the node's definition behind the name
 _NODE_MARK = re.compile(r"\s*\[\[(?:Node: )?(?:\{\{node ([^}\s]+)\}\}[^]\n]*|([\w./>-]+) = [^\n]*)\]\]")
 #: of gRPC's codes, UNAUTHENTICATED is the one that no OpError has
@@ -28,8 +30,13 @@ _UNAUTHENTICATED = 16
 
 def to_error(code: int, message: str, *, node: str | None = None) -> OpError:
     """The error of a canonical code; the node is the first one that the message has a mark of."""
+    message, has_logs, logs = message.partition(_LOGS)
     mark = _NODE_MARK.search(message)
-    if mark is not None and node is None:
+    if mark is None and has_logs:  # those of other errors come first
+        *_, mark = (None, *_NODE_MARK.finditer(logs))
+        if mark is not None and node is None:
+            node = mark.group(1) or mark.group(2)
+    elif mark is not None and node is None:
         node = mark.group(1) or mark.group(2)
         message = message[: mark.start()] + message[mark.end() :]
     return BY_CODE.get(code, UnknownError)(message, node=node)
