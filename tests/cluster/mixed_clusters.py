@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 import sys
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Generator, Mapping
 from typing import Any
 
 from tests.cluster.tensorflow_servers import Key, ServerProcess, free_ports
@@ -68,7 +68,7 @@ class MixedCluster:
 
 
 @contextlib.contextmanager
-def start(counts: Mapping[str, int], tensorflow: Collection[Key] = (), **settings: Any) -> Iterator[MixedCluster]:
+def start(counts: Mapping[str, int], tensorflow: Collection[Key] = (), **settings: Any) -> Generator[MixedCluster]:
     """A cluster that serves when this returns, and has ended after the block.
 
     Args:

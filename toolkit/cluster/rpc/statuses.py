@@ -33,9 +33,9 @@ def to_error(code: int, message: str, *, node: str | None = None) -> OpError:
     message, has_logs, logs = message.partition(_LOGS)
     mark = _NODE_MARK.search(message)
     if mark is None and has_logs:  # those of other errors come first
-        *_, mark = (None, *_NODE_MARK.finditer(logs))
-        if mark is not None and node is None:
-            node = mark.group(1) or mark.group(2)
+        marks = list(_NODE_MARK.finditer(logs))
+        if marks and node is None:
+            node = marks[-1].group(1) or marks[-1].group(2)
     elif mark is not None and node is None:
         node = mark.group(1) or mark.group(2)
         message = message[: mark.start()] + message[mark.end() :]
