@@ -9,6 +9,7 @@ import gc
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -63,25 +64,30 @@ class CompiledExecutor:
 
     def run(self, arguments: Sequence[Any], running: DeviceStep) -> list[Any]:
         """Execute once: the values of _Arg nodes in, the values of _Retval nodes out."""
-        if self._threads is not None or THREADS.is_set:
-            THREADS.use(self._threads)
+        threads = THREADS.free() if self._threads is None else self._threads
+        if threads is not None or THREADS.is_set:
+            THREADS.use(threads)
         if running.probe is not None and (manner := manner_of(running.probe)) is not Manner.COMPILED:
             return self._probed(manner).run(arguments, running)
         if self._unplanned is not None:
             return self._reference().run(arguments, running)
         key = _key(arguments)
+        if threads != self._threads:
+            key = (*key, threads)
         plan = self._plans.get(key)
         resources = running.resources
         if plan is None or not plan.holds() or self._generation != (resources, resources.generation):
             if key in self._too_large:
                 return self._reference().run(arguments, running)
-            plan = self._planned(key, arguments, running)
+            plan = self._planned(key, arguments, running, threads)
             if plan is None:
                 return self._reference().run(arguments, running)
         return plan.run(arguments, running)
 
-    def _planned(self, key: tuple[Any, ...], arguments: Sequence[Any], running: DeviceStep) -> Plan | SharedPlan | None:
-        """The plan for these arguments; None where the program runs node by node, and why is kept then.
+    def _planned(
+        self, key: tuple[Any, ...], arguments: Sequence[Any], running: DeviceStep, threads: int | None
+    ) -> Plan | SharedPlan | None:
+        """The plan for these arguments and threads; None where the program runs node by node, and why is kept then.
 
         Raises:
             ResourceExhaustedError: compiling wants more memory than the machine has left.
@@ -90,7 +96,7 @@ class CompiledExecutor:
             Exception: the compiler stumbled, and mistakes of it are errors (`Settings.strict`).
         """
         try:
-            return self._build(key, arguments, running)
+            return self._build(key, arguments, running, threads)
         except UnstructuredError as error:
             self._unplanned = f"runs node by node in the dataflow executor: {error}"
         except MemoryError as error:
@@ -124,7 +130,7 @@ class CompiledExecutor:
         key = _key(arguments)
         plan = None
         if self._unplanned is None and key not in self._too_large:
-            plan = self._plans.get(key) or self._planned(key, arguments, running)
+            plan = self._plans.get(key) or self._planned(key, arguments, running, self._threads)
         if plan is None:
             return [self._unplanned or self._too_large[key]]
         return [*explain(plan.emitted, plan.notes, len(plan.guards)), *print_block(plan.emitted.block).splitlines()]
@@ -143,7 +149,9 @@ class CompiledExecutor:
             self._by_tokens = TokenExecutor(self._program)
         return self._by_tokens
 
-    def _build(self, key: tuple[Any, ...], arguments: Sequence[Any], running: DeviceStep) -> Plan | SharedPlan:
+    def _build(
+        self, key: tuple[Any, ...], arguments: Sequence[Any], running: DeviceStep, threads: int | None
+    ) -> Plan | SharedPlan:
         with self._lock:
             generation = (running.resources, running.resources.generation)
             if self._generation != generation:
@@ -154,7 +162,8 @@ class CompiledExecutor:
                 return known
             if known is not None:
                 self._rebuilds += 1
-            plan = build(self._program, arguments, running, self._settings, capture=self._rebuilds <= _MAX_REBUILDS)
+            settings = self._settings if threads == self._threads else replace(self._settings, threads=threads)
+            plan = build(self._program, arguments, running, settings, capture=self._rebuilds <= _MAX_REBUILDS)
             if current() is not None:
                 plan.make_ready()
             self._plans[key] = plan

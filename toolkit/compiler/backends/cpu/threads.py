@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import threading
 
+from toolkit.kernels.cpu import openblas
 from toolkit.kernels.cpu.onednn.library import set_threads, threads
+from toolkit.target.load import LOAD
+
+#: environment variables by which a user says how many threads there are: so many there are, whatever else runs
+_CHOSEN = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 
 
 class Threads:
@@ -16,24 +22,41 @@ class Threads:
 
     def __init__(self) -> None:
         self.is_set = False
+        self._default: int | None = None
+        self._most: int | None = None
         self._of_thread = threading.local()
+        self._is_chosen = any(each in os.environ for each in _CHOSEN)
 
     @staticmethod
     def available() -> int:
         """How many the library would use now; 1 where it is not there."""
         return threads()
 
+    def free(self) -> int | None:
+        """How many a step may use beside what other processes do (`toolkit.target.load`); None for the default."""
+        if self._is_chosen:
+            return None
+        most = self._most
+        if most is None:
+            self._default = threads() if self._default is None else self._default
+            most = self._most = max(self._default, openblas.threads())
+        if most == 1:
+            return None
+        found = LOAD.threads(most)
+        return None if found == most else found
+
     def use(self, count: int | None) -> None:
         """For what this thread runs now: so many, or the default."""
         if not self.is_set and count is None:
             return
-        if not self.is_set:
+        if self._default is None:
             self._default = threads()
-            self.is_set = True
+        self.is_set = True
         wanted = count or self._default
         if getattr(self._of_thread, "count", None) != wanted:
             set_threads(wanted)
             self._of_thread.count = wanted
+            openblas.set_threads(count)
 
 
 THREADS = Threads()

@@ -1,0 +1,180 @@
+"""How many threads are used beside what else the machine does."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from toolkit.compiler.backends.cpu.threads import THREADS, Threads
+from toolkit.formats.tensor import from_array
+from toolkit.graph import dtypes
+from toolkit.graph.graph import Graph
+from toolkit.graph.shape import Shape
+from toolkit.runtime.session import Session
+from toolkit.target import load
+from toolkit.target.load import INTERVAL, PATIENCE, Load, Usage
+
+PROCESSORS = 4
+
+
+class Machine:
+    """Others take so many processors, and this process the rest of what it wants."""
+
+    def __init__(self) -> None:
+        self.now = Usage(0.0, 0.0, 0.0, PROCESSORS)
+        self.limit = float("inf")
+        self.load = Load(lambda: self.now, lambda: self.limit, lambda: self.now.clock)
+
+    def run(self, seconds: float, *, others: float, own: float = 1.0) -> int:
+        """So long; the threads that are used then."""
+        count = self.load.threads(PROCESSORS)
+        for _ in range(round(seconds / INTERVAL)):
+            now = self.now
+            self.now = Usage(
+                now.clock + INTERVAL, now.busy + (others + own) * INTERVAL, now.own + own * INTERVAL, PROCESSORS
+            )
+            count = self.load.threads(PROCESSORS)
+        return count
+
+
+def test_all_where_nobody_else_runs() -> None:
+    machine = Machine()
+    assert machine.run(10, others=0.0) == PROCESSORS
+    assert machine.run(10, others=0.4, own=3.6) == PROCESSORS  # a little of everything is always there
+
+
+@pytest.mark.parametrize(("others", "left"), [(1.0, 3), (2.2, 2), (3.0, 1), (4.0, 1), (9.0, 1)])
+def test_as_many_as_are_left(others: float, left: int) -> None:
+    machine = Machine()
+    assert machine.run(PATIENCE + INTERVAL, others=others) == left
+    assert machine.run(3, others=others) == left
+    assert machine.run(2 * INTERVAL, others=0.0) == PROCESSORS  # they have gone
+
+
+def test_a_moment_changes_nothing() -> None:
+    machine = Machine()
+    for _ in range(5):
+        assert machine.run(INTERVAL, others=3.0) == PROCESSORS
+        assert machine.run(INTERVAL, others=0.0) == PROCESSORS
+
+
+def test_between_two_numbers_it_does_not_go_back_and_forth() -> None:
+    machine = Machine()
+    assert machine.run(2, others=0.6) == 3
+    assert machine.run(2, others=0.4) == 3  # one more would have 0.6 of a processor
+    assert machine.run(2, others=0.1) == PROCESSORS
+
+
+def test_what_was_while_it_waited_is_no_sign() -> None:
+    machine = Machine()
+    assert machine.run(10, others=4.0, own=0.0) == PROCESSORS
+
+
+def test_a_quota_is_kept() -> None:
+    machine = Machine()
+    machine.limit = 2.0
+    assert machine.run(1, others=0.0) == 2
+    machine.limit = 0.5
+    assert machine.run(1, others=0.0) == 1
+    machine.limit = float("inf")
+    assert machine.run(1, others=0.0) == PROCESSORS
+
+
+def test_without_proc_nothing_is_adapted() -> None:
+    found = Load(lambda: None, lambda: 1.0, iter(range(100)).__next__)
+    assert {found.threads(8) for _ in range(20)} == {8}
+
+
+def test_what_the_system_tells(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    now = load.usage()
+    assert now is None or (now.processors >= 1 and now.busy >= 0 and now.own >= 0)
+    stat = tmp_path / "stat"
+    monkeypatch.setattr(load, "_STAT", stat)
+    allowed = {0, 2}
+
+    def affinity(_: int) -> set[int]:
+        return allowed
+
+    monkeypatch.setattr(load.os, "sched_getaffinity", affinity)
+    stat.write_text(
+        "cpu 9 9 9 9 9 9 9 9 0 0\ncpu0 1 2 3 100 50 4 5 6 0 0\ncpu1 7 7 7 7 7 7 7 7 0 0\ncpu2 1 1 1 1 1 1 1 1 0 0\n"
+    )
+    ticks = load.os.sysconf("SC_CLK_TCK")
+    found = load.usage()
+    assert found is not None and found.processors == 2 and found.busy == (21 + 6) / ticks
+    for text in ("", "cpu0 1 2\n", "cpu0 a b c d e f g h i\n"):
+        stat.write_text(text)
+        found = load.usage()
+        assert found is None or found.busy == 0
+    stat.unlink()
+    assert load.usage() is None
+
+
+@pytest.mark.parametrize(
+    ("groups", "files", "expected"),
+    [
+        ("0::/a/b", {"a/b/cpu.max": "150000 100000\n"}, 1.5),
+        ("0::/a/b", {"a/b/cpu.max": "max 100000\n"}, float("inf")),
+        ("4:cpu,cpuacct:/x\n0::/", {"cpu/x/cpu.cfs_quota_us": "50000\n", "cpu/x/cpu.cfs_period_us": "100000\n"}, 0.5),
+        ("4:cpu:/x", {"cpu/x/cpu.cfs_quota_us": "-1\n", "cpu/x/cpu.cfs_period_us": "100000\n"}, float("inf")),
+        ("4:memory:/x", {}, float("inf")),
+        ("nonsense", {}, float("inf")),
+        ("0::/a", {"a/cpu.max": "much\n"}, float("inf")),
+    ],
+)
+def test_quotas_of_control_groups(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, groups: str, files: dict[str, str], expected: float
+) -> None:
+    (tmp_path / "groups").write_text(groups)
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    monkeypatch.setattr(load, "_GROUPS", tmp_path / "groups")
+    monkeypatch.setattr(load, "_MOUNT", tmp_path)
+    load.limit_files.cache_clear()
+    try:
+        assert load.quota() == expected
+    finally:
+        load.limit_files.cache_clear()
+
+
+def test_a_session_changes_its_plans_with_the_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """There is a plan for each number, and what one gives the other gives."""
+    monkeypatch.setattr(THREADS, "free", lambda: free[0])
+    free: list[Any] = [None]
+    graph = Graph()
+    x = graph.add("Placeholder", "x", attrs={"dtype": dtypes.float32, "shape": Shape([64, 64])})
+    weights = np.random.default_rng(1).standard_normal((64, 64)).astype(np.float32)
+    w = graph.add("Const", "w", attrs={"dtype": dtypes.float32, "value": from_array(weights)})
+    product = graph.add("MatMul", "product", [x, w], attrs={"T": dtypes.float32})
+    graph.add("Relu", "y", [product], attrs={"T": dtypes.float32})
+    value = np.random.default_rng(2).standard_normal((64, 64)).astype(np.float32)
+    with Session(graph) as session:
+        step = session.make_callable("y:0", ["x:0"])
+        expected = step(value)
+        for count in (2, 1, None, 2, 1):
+            free[0] = count
+            # one order of adding 64 terms or another: each within 64 units in the last place of their magnitudes' sum
+            bound = 64 * np.finfo(np.float32).eps * (np.abs(value) @ np.abs(weights))
+            assert np.all(np.abs(step(value) - expected) <= bound)
+    THREADS.use(None)
+
+
+def test_who_says_how_many_is_given_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int] = []
+
+    def threads(most: int) -> int:
+        asked.append(most)
+        return 1
+
+    monkeypatch.setattr("toolkit.compiler.backends.cpu.threads.LOAD.threads", threads)
+    monkeypatch.setenv("OMP_NUM_THREADS", "3")
+    assert Threads().free() is None and not asked
+    monkeypatch.delenv("OMP_NUM_THREADS")
+    monkeypatch.delenv("OPENBLAS_NUM_THREADS", raising=False)
+    monkeypatch.setattr("toolkit.compiler.backends.cpu.threads.threads", lambda: 3)
+    monkeypatch.setattr("toolkit.kernels.cpu.openblas.threads", lambda: 2)
+    assert Threads().free() == 1 and asked == [3]

@@ -1,0 +1,149 @@
+"""How many processors other processes leave to this one, found anew while it runs.
+
+A loop or primitive that is split over threads waits for the last of them. Where another program keeps a processor busy,
+one of them is descheduled for milliseconds at a time, and two threads take many times as long as one (measured: 5 times
+for a recurrent network on two processors, 10 beside several busy programs). So no more threads are used than processors
+are free: those that this process may run on, by its affinity and the quota of its control group, less what others have
+used of them in the last moments (`/proc/stat`).
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+#: seconds between two looks, for /proc/stat counts in hundredths
+INTERVAL = 0.25
+#: share of the time between two looks that this process must have run: what was while it waited is no sign of what is
+LEAST_OWN = 0.05
+#: seconds in which all looks must find fewer processors free before fewer threads are used: what is compiled for fewer
+#: is worth its time only when the others stay
+PATIENCE = 0.5
+#: a thread is given up where less than this share of its processor is left, and comes back with this much
+GIVEN_UP, BACK = 0.5, 0.75
+
+_STAT = Path("/proc/stat")
+_GROUPS = Path("/proc/self/cgroup")
+_MOUNT = Path("/sys/fs/cgroup")
+#: columns of /proc/stat, in hundredths of seconds
+_BUSY = (1, 2, 3, 6, 7, 8)  # user, nice, system, irq, softirq, steal
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Seconds since some moment.
+
+    Attributes:
+        clock: that have passed.
+        busy: in which the processors that this process may use ran something.
+        own: in which they ran this process.
+        processors: how many these are.
+    """
+
+    clock: float
+    busy: float
+    own: float
+    processors: int
+
+
+def usage() -> Usage | None:
+    """What the processors have done until now; None where the system does not tell."""
+    try:
+        lines = _STAT.read_bytes().split(b"\n")
+        allowed = os.sched_getaffinity(0)
+        ticks = 0
+        for line in lines:
+            if line.startswith(b"cpu") and line[3:4].isdigit():
+                columns = line.split()
+                if int(columns[0][3:]) in allowed:
+                    ticks += sum(int(columns[each]) for each in _BUSY)
+        return Usage(time.monotonic(), ticks / os.sysconf("SC_CLK_TCK"), time.process_time(), len(allowed))
+    except (OSError, ValueError, IndexError):
+        return None
+
+
+@functools.cache
+def limit_files() -> tuple[Path, ...]:
+    """The files with the limit of this process's control group: one of version 2, or quota and period of version 1."""
+    try:
+        for line in _GROUPS.read_text(encoding="utf8").splitlines():
+            _, controllers, path = line.split(":", 2)
+            names = [f"{path.lstrip('/')}/cpu.max"]
+            if controllers:
+                names = [f"cpu/{path.lstrip('/')}/cpu.cfs_{each}_us" for each in ("quota", "period")]
+            if (not controllers or "cpu" in controllers.split(",")) and (_MOUNT / names[0]).exists():
+                return tuple(_MOUNT / name for name in names)
+    except (OSError, ValueError):
+        pass
+    return ()
+
+
+def quota() -> float:
+    """How many processors' time the control group of this process may take; infinity where it has no limit."""
+    try:
+        limit, period = " ".join(path.read_text(encoding="ascii") for path in limit_files()).split()
+        return int(limit) / int(period) if limit not in ("max", "-1") else float("inf")
+    except (OSError, ValueError):
+        return float("inf")
+
+
+def free_between(before: Usage, after: Usage) -> float:
+    """How many processors others left free."""
+    others = max(0.0, (after.busy - before.busy) - (after.own - before.own))
+    return after.processors - others / (after.clock - before.clock)
+
+
+class Load:
+    """How many threads to use.
+
+    Args:
+        look: `usage`, or what stands for it.
+        limit: `quota`, or what stands for it.
+        clock: seconds.
+    """
+
+    def __init__(
+        self,
+        look: Callable[[], Usage | None] = usage,
+        limit: Callable[[], float] = quota,
+        clock: Callable[[], float] = time.monotonic,
+    ):
+        self._look, self._limit, self._clock = look, limit, clock
+        self._lock = threading.Lock()
+        self._before = look()
+        self._next = clock() + INTERVAL
+        self._crowded = 0.0  # seconds for which looks have wanted fewer threads than are used
+        self._used: int | None = None
+
+    def threads(self, most: int) -> int:
+        """How many of so many threads have a processor of their own, at least 1; costs next to nothing."""
+        if self._clock() >= self._next and self._lock.acquire(blocking=False):
+            try:
+                self._update(most)
+            finally:
+                self._lock.release()
+        return most if self._used is None else min(most, self._used)
+
+    def _update(self, most: int) -> None:
+        before, now = self._before, self._look()
+        self._before, self._next = now, self._clock() + INTERVAL
+        if before is None or now is None:
+            return
+        seconds = now.clock - before.clock
+        if now.own - before.own < LEAST_OWN * seconds or not seconds:
+            return
+        used = most if self._used is None else min(most, self._used)
+        free = min(free_between(before, now), self._limit())
+        fewer, more = int(free + GIVEN_UP), int(free + 1 - BACK)
+        wanted = max(1, min(most, fewer if fewer < used else max(more, used)))
+        self._crowded = self._crowded + seconds if wanted < used else 0.0
+        if wanted > used or self._crowded >= PATIENCE:
+            self._used, self._crowded = (None if wanted == most else wanted), 0.0
+
+
+LOAD = Load()
