@@ -113,12 +113,15 @@ def run(
             named = [*_named_files(feed), *([] if estimate is None else [estimate])]
             options = from_command_line(given, keep_values=out is not None, limits=allowance, named_files=named)
             check_options(options, comparing=compare is not None)
+            if sandbox and options.master is not None:
+                raise UsageError("--sandbox and --master do not go together: the model runs at the servers")
             if sandbox:
                 _confine(options, source, out, compare)
             options.feeds = _given(source, feeds, feed)
             expected = None if estimate is None else _read_estimate(estimate)
             loaded = load(source, models.tag_set(tags))
-            options.devices = options.devices or loaded.devices
+            if options.master is None:
+                options.devices = options.devices or loaded.devices
             if compare is not None:
                 from toolkit.runtime.job import compare_models
 

@@ -72,6 +72,8 @@ def test_a_status_arrives_as_the_error_it_was(channel: Any, code: int) -> None:
         ("no value [[Node: w/read = Identity[T=DT_FLOAT](w)]]", "w/read"),
         ("no value [[1, 2]]", None),
         ("no value\nRecent warning and error logs:\n  W0 x\n\t [[{{node a}}]]\n\t [[{{node b}}]]", "b"),
+        ("no value\n\t [[{{node a}}]]\nRecent warning and error logs:\n  W0000 x\n\t [[{{node b}}]]\n\t [[c_S1]]", "a"),
+        ("no value\nAdditional GRPC error information from remote target /job:ps:\n:UNKNOWN:{{x}}", None),
     ],
 )
 def test_a_node_is_found_in_tensorflows_messages(message: str, node: str | None) -> None:

@@ -264,7 +264,7 @@ class _Job:
             self.measure.write(self.options.measure, measure_host(self.options.threads))
         if self.tracer is None:
             return
-        spans = self.tracer.spans
+        spans = self.tracer.timeline()
         if self.tracer.dropped:
             self.log(f"the trace is cut after {len(spans)} kernels; {self.tracer.dropped} more ran")
         if self.options.trace is not None:
@@ -314,6 +314,12 @@ class _Job:
         return session, restored
 
     def _open(self) -> Session:
+        if self.options.master is not None:
+            with about_option("--master"):
+                return Session(
+                    self.model.meta, target=self.options.master,
+                    allow_soft_placement=not self.options.no_soft_placement,
+                )  # fmt: skip
         return Session(
             self.model.meta,
             devices=self.options.devices,
@@ -454,6 +460,8 @@ class _Job:
             raise
 
     def _lacks_values(self, session: Session) -> bool:
+        if session.is_remote:
+            return bool(variable_nodes(self.model.graph)) and bool(self.scaffold.uninitialized(session))
         return bool(variable_nodes(self.model.graph)) and any(
             cell.value is None for cell in variable_cells(session, self.model.graph).values()
         )

@@ -11,6 +11,7 @@ from toolkit.formats.io import check_place
 from toolkit.policy.rules import Policy
 from toolkit.runtime.devices import Device
 from toolkit.runtime.options import OPTIONS, RunOptions
+from toolkit.runtime.targets import is_remote
 
 #: an option that means nothing without one of others: (option, the others, what to do)
 _NEEDS: tuple[tuple[str, tuple[str, ...], str], ...] = (
@@ -44,6 +45,13 @@ _CLASHES: tuple[tuple[str, str, str], ...] = (
         )
     ),
 )  # fmt: skip
+#: what cannot be had where the steps run at a master, and why
+_NOT_REMOTE: tuple[tuple[str, str], ...] = (
+    *((name, "tensors within a step stay at the servers") for name in ("dump", "check_numerics", "measure", "profile")),
+    *((name, "the servers compile the graph") for name in ("explain", "dump_stages", "force_tokens")),
+    *((name, "the servers have their own") for name in ("devices", "threads", "inter_op", "limits")),
+    *((name, "what a graph may touch is the servers' to say") for name in ("allow", "trust", "config")),
+)
 #: what --compare has no use for
 _NOT_COMPARED = (
     "targets", "steps", "batch", "epochs", "checkpoint_dir", "save", "log_steps", "summaries", "nan_guard", "patience",
@@ -70,6 +78,16 @@ def check_options(options: RunOptions, *, comparing: bool = False) -> None:
         for name in _NOT_COMPARED:
             if _given(options, name):
                 raise UsageError(f"--compare runs one step of each model; {_flag(name)} is without effect there")
+    if options.master is not None:
+        if not is_remote(options.master):
+            raise UsageError(f"--master: '{options.master}' is no address of a master; expected grpc://HOST:PORT")
+        for name, why in _NOT_REMOTE:
+            if _given(options, name):
+                raise UsageError(f"{_flag(name)} and --master do not go together: {why}")
+        if options.precision != "f32":
+            raise UsageError("--precision and --master do not go together: the servers have their own")
+        if comparing:
+            raise UsageError("--compare runs both models here; --master is without effect there")
     with about_option("--precision"):
         check_precision(options.precision)
     with about_option("--allow"):
@@ -88,7 +106,7 @@ def _given(options: RunOptions, name: str) -> bool:
 
 
 def _flag(name: str) -> str:
-    return "--out" if name == "keep_values" else OPTIONS[name].flag
+    return {"keep_values": "--out", "limits": "--limit"}.get(name) or OPTIONS[name].flag
 
 
 def _check_places(options: RunOptions) -> None:

@@ -130,6 +130,9 @@ class RunOptions:
     )
     warmup: int | None = _option("--warmup", "Untimed steps before --repeat (default 1).", "W", least=0)
     repeat: int | None = _option("--repeat", "Run and time R steps.", "R", least=1)
+    master: str | None = _option(
+        "--master", "Run the steps at this server and the tasks of its cluster.", "grpc://HOST:PORT"
+    )
     devices: Mapping[str, int] | Sequence[Device] | None = _option(
         "--devices", "Virtual devices to run on: CPU=N, or a type that a plugin brings.", "TYPE=N", read=parse_counts
     )

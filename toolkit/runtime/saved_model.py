@@ -65,6 +65,8 @@ def read_saved_model(session: Session, model: Model) -> None:
 
 def _complete(session: Session, meta: MetaGraph, prefix: str) -> None:
     """Give variables that the graph does not restore itself the values of their objects, and look at all shapes."""
+    if session.is_remote:  # the graph has done what can be done
+        return
     empty: list[Node] = []
     cells = variable_cells(session, meta.graph)
     for node in variable_nodes(meta.graph):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -88,7 +89,7 @@ class Saver:
         session.access.grant(write=target + "*")
         storage.make_folder(target)
         if self._saver is not None:
-            feed = {self._saver.filename_tensor_name: target}
+            feed = {self._saver.filename_tensor_name: _path_at(session, target)}
             session.run(_tensor_name(self._saver.save_tensor_name), feed)
         else:
             self._save_by_name(session, target)
@@ -120,7 +121,7 @@ class Saver:
             graph = self.meta.graph
             root = graph.node(self._saver.restore_op_name.removeprefix("^").partition(":")[0])
             try:
-                session.run(root, {self._saver.filename_tensor_name: found})
+                session.run(root, {self._saver.filename_tensor_name: _path_at(session, found)})
             except InvalidArgumentError as error:
                 raise _naming_variable(error, graph) from None
         else:
@@ -255,7 +256,16 @@ def checkpoint_name(node: Node) -> str:
 
 
 def variable_cells(session: Session, graph: Graph) -> dict[str, variables.Cell]:
-    """The cell of every variable in the graph by the name it has in checkpoints; made where it does not exist yet."""
+    """The cell of every variable in the graph by the name it has in checkpoints; made where it does not exist yet.
+
+    Raises:
+        UsageError: the session's variables are at the tasks of a master.
+    """
+    if session.is_remote:
+        raise UsageError(
+            "the variables are at the servers, where only operations of the graph save and restore them, and the graph "
+            "has no saver; make one before it is written (tf.train.Saver())"
+        )
     cells: dict[str, variables.Cell] = {}
     for node in variable_nodes(graph):
         container = node.attr("container").decode()
@@ -276,6 +286,11 @@ def _naming_variable(error: InvalidArgumentError, graph: Graph) -> InvalidArgume
     if node is not None and node.op == "Assign" and node.inputs:
         error.message = f"variable '{node.inputs[0].node.name}': {error.message}"
     return error
+
+
+def _path_at(session: Session, path: str) -> str:
+    """A path as the session's savers see it: servers have another working folder."""
+    return str(Path.cwd() / path) if session.is_remote and not is_remote(path) else path
 
 
 def _latest_beside(prefix: str) -> str:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from schemas import config_pb2
+from schemas import config_pb2, device_attributes_pb2
 from toolkit.client import session_stack
 from toolkit.compiler.settings import Settings
 from toolkit.errors import (
@@ -47,7 +47,9 @@ from toolkit.runtime.prepared import Feeds, PreparedCache, PreparedStep
 from toolkit.runtime.probes.base import Probe, Probes, tell_duration
 from toolkit.runtime.probes.everywhere import joined
 from toolkit.runtime.probes.trace import TraceProbe
+from toolkit.runtime.remote_steps import refuse_settings, run_remotely
 from toolkit.runtime.resources import ResourceManager, shared_resources
+from toolkit.runtime.targets import Remote, is_remote, kind_of
 from toolkit.runtime.workers.base import Environment, Worker, WorkerFactory
 from toolkit.runtime.workers.local import LocalWorker
 from toolkit.target.target import Target
@@ -65,7 +67,9 @@ class Session:
             TensorFlow 1 this is on by default: graphs come with devices of other machines baked in. `moved` lists
             them; without it, a step of a graph with such nodes is refused.
         target: "" for resources of its own, or "local://NAME": sessions of this process with the same name
-            share variables, queues and tables, until `Session.reset`.
+            share variables, queues and tables, until `Session.reset`. "grpc://HOST:PORT": the steps run at a master
+            and the tasks of its cluster, where variables live; what follows of settings of this process is then
+            refused, and the policy is the servers'.
         force_tokens: run everything in the dataflow executor (to debug the executors against each other).
         inter_op_threads: so many threads run independent kernels of a step at the same time, where they take long
             enough. With none, the default, nodes run one after the other in the same order every time, so that
@@ -81,6 +85,7 @@ class Session:
         stages: a folder that compiled programs are written to, in text form, after each pass of the compiler.
         processor: what programs are compiled for; default: the processor that this runs on.
         workers: makes the worker of each task that has devices; by default all are in this process.
+        config: what a master is told; by default that soft placement is as `allow_soft_placement` says.
 
     Attributes:
         allowance: what is left of the limits; None where there are none.
@@ -109,9 +114,19 @@ class Session:
         stages: str | None = None,
         processor: Target | None = None,
         workers: WorkerFactory | None = None,
+        config: config_pb2.ConfigProto | None = None,
     ):
         self.graph = _default_graph() if graph is None else graph
         self._core = core_graph(self.graph)
+        self._remote: Remote | None = None
+        if is_remote(target):
+            refuse_settings(
+                target, devices=devices, force_tokens=force_tokens, inter_op_threads=inter_op_threads, threads=threads,
+                precision=precision != "f32", limits=limits, stages=stages, processor=processor, workers=workers,
+            )  # fmt: skip
+            config = config or config_pb2.ConfigProto(allow_soft_placement=allow_soft_placement)
+            self._remote = kind_of(target).open(target, self._core, config)
+            devices, target = [], ""
         self.devices = local_devices(devices) if devices is None or isinstance(devices, Mapping) else list(devices)
         self.resources = shared_resources(target) if target else ResourceManager()
         self._owns_resources = not target
@@ -166,10 +181,10 @@ class Session:
                 any nesting of lists, tuples, dicts and named tuples of them.
             feed_dict: tensor to value; any tensor of the graph may be fed.
             options: a RunOptions message: `timeout_in_ms`, `trace_level` (FULL_TRACE fills in
-                `run_metadata.step_stats`) and `output_partition_graphs` are heeded.
+                `run_metadata.step_stats`) and `output_partition_graphs` are heeded; a master is told all of it.
             run_metadata: a RunMetadata message to fill in.
             timeout_ms: cancel the step after this time.
-            probe: looks at every node that runs; see `toolkit.runtime.probes`.
+            probe: looks at every node that runs; see `toolkit.runtime.probes`. At a master only a `TraceProbe` can.
 
         Returns:
             the structure of `fetches` with numpy values, None for operations.
@@ -184,8 +199,11 @@ class Session:
                 return self.run(fetches, feed_dict, options, run_metadata, timeout_ms=timeout_ms, probe=probe)
         feed_dict = taken_apart(feed_dict) if feed_dict else feed_dict
         prepared = self._prepared.get(fetches, feed_dict)
-        compiled = prepared.compiled
         arguments = prepared.feeds.arrays(feed_dict.values()) if feed_dict else []
+        if self._remote is not None:
+            values = run_remotely(self._remote, prepared, arguments, options, run_metadata, timeout_ms, probe)
+            return prepared.wanted.build(_detach(values))
+        compiled = prepared.compiled
         tracer: TraceProbe | None = None
         if options is not None:
             timeout_ms = timeout_ms or options.timeout_in_ms or None
@@ -208,11 +226,14 @@ class Session:
         feeds = [self._feedable(key) for key in feed_list]
         convert = Feeds(feeds, self.casts_feeds).arrays
         compiled = self._compile(feeds, wanted.outputs, wanted.targets)
+        remote = None if self._remote is None else self._remote.make_callable(compiled)
 
         def call(*values: Any) -> Any:
             if len(values) != len(feeds):
                 raise UsageError(f"this callable takes {len(feeds)} value(s), not {len(values)}")
             self._check_open()
+            if remote is not None:
+                return wanted.build(_detach(remote(convert(values))))
             if self.allowance is None:
                 results = self._execute(compiled, convert(values), None)
             else:
@@ -236,6 +257,8 @@ class Session:
         self._check_open()
         wanted = Fetches(self._core, fetches)
         outputs = [self._feedable(key) for key in feeds]
+        if self._remote is not None:
+            return self._remote.partial_run_setup(self._remote.prepare(outputs, wanted.outputs, wanted.targets))
         compiled = self._compiler.compile(outputs, wanted.outputs, wanted.targets, partial=True)
         step_id = next(self._step_ids)
         handle = f"partial_run_{step_id}"
@@ -252,13 +275,17 @@ class Session:
         """
         self._check_open()
         under_way = self._partial_runs.get(handle)
-        if under_way is None:
+        if under_way is None and self._remote is None:
             raise UsageError(f"there is no partial run '{handle}'; make one with partial_run_setup")
         wanted = Fetches(self._core, fetches)
         feeds: dict[Output, Any] = {}
         for key, value in taken_apart(feed_dict or {}).items():
             output = self._feedable(key)
             feeds[output] = feed_array(output, value, casts=self.casts_feeds)
+        if under_way is None:
+            assert self._remote is not None
+            step = self._remote.prepare(list(feeds), wanted.outputs, wanted.targets)
+            return wanted.build(_detach(self._remote.partial_run(handle, step, list(feeds.values()))))
         try:
             values = under_way.run(wanted.outputs, wanted.targets, feeds)
         finally:
@@ -269,12 +296,14 @@ class Session:
 
     def compiled(self, fetches: Any, feeds: Sequence[Any] = ()) -> CompiledStep:
         """The compiled step for these fetches and feeds, with the graph at every stage (`stages`)."""
+        self._require_here("compiled steps")
         wanted = Fetches(self._core, fetches)
         return self._compile([self._feedable(key) for key in feeds], wanted.outputs, wanted.targets)
 
     def explain(self, fetches: Any, feed_dict: Mapping[Any, Any] | None = None) -> list[str]:
         """What `run` with these fetches and feeds was compiled to, in lines; nothing is run."""
         self._check_open()
+        self._require_here("compiled steps")
         with nullcontext() if self.allowance is None else self.allowance.running():
             prepared = self._prepared.get(fetches, feed_dict)
             arguments = prepared.feeds.arrays(feed_dict.values()) if feed_dict else []
@@ -308,7 +337,8 @@ class Session:
             with self._lock:
                 found = self._compiled.get(key)
                 if found is None:
-                    found = self._compiled[key] = self._compiler.compile(feeds, fetches, targets)
+                    make: Any = self._compiler.compile if self._remote is None else self._remote.prepare
+                    found = self._compiled[key] = make(feeds, fetches, targets)
         return found
 
     def _execute(
@@ -356,18 +386,33 @@ class Session:
             under_way.finish()
 
     @staticmethod
-    def reset(target: str, containers: Sequence[str] | None = None) -> None:
+    def reset(
+        target: str, containers: Sequence[str] | None = None, config: config_pb2.ConfigProto | None = None
+    ) -> None:
         """Drop the state that sessions of a target share: all of it, or that of some containers.
+
+        Args:
+            config: for a master, whose device filters say which tasks are meant.
 
         Raises:
             UsageError: the target is not one that sessions can share.
         """
+        if is_remote(target):
+            kind_of(target).reset(target, list(containers or ()), config or config_pb2.ConfigProto())
+            return
         shared_resources(target).clear(list(containers) if containers is not None else None)
 
     # -- life --------------------------------------------------------------------------------------------
 
-    def list_devices(self) -> list[Device]:
-        return list(self.devices)
+    @property
+    def is_remote(self) -> bool:
+        """Whether the steps run at a master, with variables, queues and files where its tasks are."""
+        return self._remote is not None
+
+    def list_devices(self) -> Sequence[Device | device_attributes_pb2.DeviceAttributes]:
+        """The devices of this process, or what a master tells of those of its cluster."""
+        self._check_open()
+        return list(self.devices) if self._remote is None else self._remote.list_devices()
 
     def notes(self) -> list[str]:
         """What the compiler left to kernels in the steps until now, and why, in lines."""
@@ -375,7 +420,7 @@ class Session:
 
     def moved(self) -> list[str]:
         """Nodes of the steps until now that soft placement put elsewhere than they ask for, by op and why, in lines."""
-        return moved_lines(self._compiler.moved(list(self._compiled.values())))
+        return [] if self.is_remote else moved_lines(self._compiler.moved(list(self._compiled.values())))
 
     def device_statistics(self) -> dict[str, MemoryStatistics]:
         """What the memories of those devices have done that have one of their own, by device."""
@@ -391,8 +436,11 @@ class Session:
             self.allowance.close()
         for under_way in self._partial_runs.values():
             under_way.close()
-        for compiled in self._compiled.values():
-            compiled.close()
+        if self._remote is not None:
+            self._remote.close()
+        else:
+            for compiled in self._compiled.values():
+                compiled.close()
         self._compiled.clear()
         if self._pool is not None:
             self._pool.close()
@@ -402,6 +450,10 @@ class Session:
     def _check_open(self) -> None:
         if self._closed:
             raise UsageError("the session is closed")
+
+    def _require_here(self, what: str) -> None:
+        if self._remote is not None:
+            raise UsageError(f"{what} are the servers' in a session at a master; ask in a session of this process")
 
     def as_default(self) -> Any:
         """A context manager that makes this the default session of the thread without closing it."""

@@ -57,13 +57,16 @@ class Stub:
     Args:
         channel: a `grpc.Channel`.
         raw: methods whose responses are given as bytes.
+        raw_requests: methods whose requests are bytes already.
     """
 
-    def __init__(self, channel: Any, service: ServiceDescriptor, raw: Collection[str] = ()):
+    def __init__(
+        self, channel: Any, service: ServiceDescriptor, raw: Collection[str] = (), raw_requests: Collection[str] = ()
+    ):
         self._calls = {
             name: channel.unary_unary(
                 method.path,
-                request_serializer=method.request.SerializeToString,
+                request_serializer=None if name in raw_requests else method.request.SerializeToString,
                 response_deserializer=None if name in raw else method.response.FromString,
             )
             for name, method in methods(service).items()

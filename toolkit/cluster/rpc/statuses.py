@@ -24,6 +24,10 @@ from toolkit.errors import (
 _LOGS = "\nRecent warning and error logs:"
 #: how a message names the node that it is about; TensorFlow 1 wrote the node's definition behind the name
 _NODE_MARK = re.compile(r"\s*\[\[(?:Node: )?(?:\{\{node ([^}\s]+)\}\}[^]\n]*|([\w./>-]+) = [^\n]*)\]\]")
+#: likewise an edge between two tasks, beside the mark of a node
+_EDGE_MARK = re.compile(r"\n\t \[\[[\w./>-]+\]\]")
+#: and what gRPC has to say about a call between two of them
+_CALLS = "\nAdditional GRPC error information from"
 #: of gRPC's codes, UNAUTHENTICATED is the one that no OpError has
 _UNAUTHENTICATED = 16
 
@@ -31,6 +35,7 @@ _UNAUTHENTICATED = 16
 def to_error(code: int, message: str, *, node: str | None = None) -> OpError:
     """The error of a canonical code; the node is the first one that the message has a mark of."""
     message, has_logs, logs = message.partition(_LOGS)
+    message = message.partition(_CALLS)[0]
     mark = _NODE_MARK.search(message)
     if mark is None and has_logs:  # those of other errors come first
         marks = list(_NODE_MARK.finditer(logs))
@@ -38,7 +43,7 @@ def to_error(code: int, message: str, *, node: str | None = None) -> OpError:
             node = marks[-1].group(1) or marks[-1].group(2)
     elif mark is not None and node is None:
         node = mark.group(1) or mark.group(2)
-        message = message[: mark.start()] + message[mark.end() :]
+        message = _EDGE_MARK.sub("", _NODE_MARK.sub("", message))
     return BY_CODE.get(code, UnknownError)(message, node=node)
 
 

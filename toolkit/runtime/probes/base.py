@@ -71,10 +71,14 @@ def hearer(probe: Probe | None) -> HearsOfTasks | None:
 
 
 class Probes:
-    """Several probes at once."""
+    """Several probes at once.
+
+    Attributes:
+        probes: they.
+    """
 
     def __init__(self, probes: Sequence[Probe]):
-        self._probes = list(probes)
+        self.probes = list(probes)
 
     @property
     def parts(self) -> list[Probe]:
@@ -84,13 +88,13 @@ class Probes:
     @property
     def manner(self) -> Manner:
         """What all of them want; where they differ, every kernel is looked at."""
-        wanted = {manner_of(probe) for probe in self._probes}
+        wanted = {manner_of(probe) for probe in self.probes}
         return wanted.pop() if len(wanted) == 1 else Manner.NODE_BY_NODE
 
     def ran(
         self, node: Node, device: str, start_ns: int, end_ns: int, inputs: Sequence[Any], outputs: Sequence[Any]
     ) -> None:
-        for probe in self._probes:
+        for probe in self.probes:
             probe.ran(node, device, start_ns, end_ns, inputs, outputs)
 
     def executed(self, seconds: float) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import threading
 import time
 from collections.abc import Sequence
@@ -11,6 +12,7 @@ from typing import Any
 
 from schemas import config_pb2, step_stats_pb2
 from toolkit.formats.io import write_atomic
+from toolkit.graph import dtypes
 from toolkit.graph.attrs import shape_to_proto
 from toolkit.graph.node import Node
 from toolkit.graph.shape import Shape
@@ -88,12 +90,47 @@ class TraceProbe:
         with self._lock:
             self.told_stats.append(stats)
 
+    def timeline(self) -> list[Span]:
+        """The spans at all tasks; those of others are on their own clocks."""
+        told = (
+            _span_of(each.device, entry) for s in self.told_stats for each in s.dev_stats for entry in each.node_stats
+        )
+        return [*self.spans, *told]
+
     def stats(self) -> step_stats_pb2.StepStats:
         """The step at all tasks."""
         stats = step_stats(self.spans)
         for each in self.told_stats:
             stats.dev_stats.extend(each.dev_stats)
         return stats
+
+
+#: "node = Op(input, input)"
+_LABEL = re.compile(r"(?:.* = )?(\w+)\((.*)\)", re.DOTALL)
+
+
+def _span_of(device: str, entry: step_stats_pb2.NodeExecStats) -> Span:
+    label = _LABEL.fullmatch(entry.timeline_label)
+    shapes = [
+        (
+            dtypes.from_enum(each.dtype).name if each.dtype else "",
+            tuple(dim.size for dim in each.shape.dim),
+            each.allocation_description.requested_bytes,
+        )
+        for each in (output.tensor_description for output in entry.output)
+    ]
+    return Span(
+        entry.node_name,
+        label[1] if label is not None else entry.node_name,
+        device,
+        entry.thread_id,
+        entry.all_start_nanos / 1e3 if entry.all_start_nanos else float(entry.all_start_micros),
+        entry.all_end_rel_nanos / 1e3 if entry.all_end_rel_nanos else float(entry.all_end_rel_micros),
+        tuple(filter(None, label[2].split(", "))) if label is not None else (),
+        tuple(shapes),
+        sum(each.total_bytes for each in entry.memory),
+        max((each.allocator_bytes_in_use for each in entry.memory), default=0),
+    )
 
 
 def _describe(value: Any) -> tuple[str, tuple[int, ...], int]:

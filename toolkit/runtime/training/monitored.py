@@ -95,7 +95,7 @@ class MonitoredSession:
         self._stop = True
         session = self._session
         self._coordinator.request_stop()
-        if session is not None:
+        if session is not None:  # at a master the queue runners' own operations close them
             session.resources.for_each((QueueResource, Barrier), _close)
 
     def cancel(self) -> None:

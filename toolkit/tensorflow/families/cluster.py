@@ -9,99 +9,12 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from schemas import cluster_pb2, tensorflow_server_pb2
+from schemas import tensorflow_server_pb2
 from toolkit.client.train import replicas
+from toolkit.cluster.specification import ClusterSpec
 from toolkit.errors import UnimplementedError, UsageError
 from toolkit.graph import device as graph_device
 from toolkit.tensorflow.deprecation import log
-
-
-class ClusterSpec:
-    """The jobs of a cluster and the addresses of their tasks.
-
-    Args:
-        cluster: a dict from jobs to lists of addresses, or to dicts from task numbers to addresses; a ClusterDef;
-            another ClusterSpec.
-    """
-
-    def __init__(self, cluster: Any):
-        self._jobs: dict[str, dict[int, str]] = {}
-        if isinstance(cluster, ClusterSpec):
-            self._jobs = {job: dict(tasks) for job, tasks in cluster._jobs.items()}
-        elif hasattr(cluster, "job") and hasattr(cluster, "SerializeToString"):
-            self._jobs = {job.name: dict(job.tasks) for job in cluster.job}
-        elif isinstance(cluster, dict):
-            for job, tasks in cluster.items():
-                if not isinstance(tasks, list | tuple | dict):
-                    raise TypeError(f"the tasks of the job '{job}' are a list or dict of addresses, not {tasks!r}")
-                numbered = tasks.items() if isinstance(tasks, dict) else enumerate(tasks)
-                self._jobs[_text(job)] = {int(number): _text(address) for number, address in numbered}
-        else:
-            raise TypeError(f"a cluster is a dict from jobs to addresses or a ClusterDef, not {type(cluster).__name__}")
-
-    def __bool__(self) -> bool:
-        return bool(self._jobs)
-
-    def __eq__(self, other: object) -> bool:
-        return self._jobs == (other._jobs if isinstance(other, ClusterSpec) else other)
-
-    __hash__ = None  # type: ignore[assignment]  # as of a dict
-
-    def __repr__(self) -> str:
-        shown = self.as_dict()
-        return "ClusterSpec({" + ", ".join(f"{job!r}: {shown[job]!r}" for job in sorted(shown)) + "})"
-
-    def as_dict(self) -> dict[str, Any]:
-        """Jobs to lists of addresses; to dicts where task numbers are missing."""
-        found: dict[str, Any] = {}
-        for job, tasks in self._jobs.items():
-            numbers = self.task_indices(job)
-            dense = bool(numbers) and numbers[-1] + 1 == len(numbers)
-            found[job] = self.job_tasks(job) if dense else {number: tasks[number] for number in numbers}
-        return found
-
-    def as_cluster_def(self) -> cluster_pb2.ClusterDef:
-        message = cluster_pb2.ClusterDef()
-        for job in sorted(self._jobs):
-            entry = message.job.add(name=job)
-            for number in self.task_indices(job):
-                entry.tasks[number] = self._jobs[job][number]
-        return message
-
-    @property
-    def jobs(self) -> list[str]:
-        return list(self._jobs)
-
-    def num_tasks(self, job_name: str) -> int:
-        return len(self._tasks(job_name))
-
-    def task_indices(self, job_name: str) -> list[int]:
-        return sorted(self._tasks(job_name))
-
-    def task_address(self, job_name: str, task_index: int) -> str:
-        tasks = self._tasks(job_name)
-        if task_index not in tasks:
-            raise ValueError(f"the job '{job_name}' has no task {task_index}; it has {sorted(tasks)}")
-        return tasks[task_index]
-
-    def job_tasks(self, job_name: str) -> list[str | None]:
-        """The addresses by number; None where a number is missing."""
-        tasks = self._tasks(job_name)
-        return [tasks.get(number) for number in range(max(tasks) + 1)] if tasks else []
-
-    def _tasks(self, job: str) -> dict[int, str]:
-        if job not in self._jobs:
-            raise ValueError(f"the cluster has no job '{job}'; it has {sorted(self._jobs)}")
-        return self._jobs[job]
-
-
-def _text(value: Any) -> str:
-    if isinstance(value, bytes):
-        return value.decode()
-    if not isinstance(value, str):
-        raise TypeError(f"names of jobs and addresses are texts, not {value!r}")
-    return value
-
 
 _numbers = itertools.count()
 

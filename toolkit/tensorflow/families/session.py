@@ -11,6 +11,7 @@ from typing import Any
 from schemas import config_pb2
 from toolkit.client import context, session_stack
 from toolkit.runtime import session as runtime
+from toolkit.runtime.targets import is_remote
 from toolkit.tensorflow.families import handles
 
 
@@ -56,8 +57,8 @@ class BaseSession(runtime.Session):
     """What Session and InteractiveSession share.
 
     Args:
-        target: "" or "local://NAME"; sessions with the same name share variables.
-        config: a ConfigProto; see `settings`.
+        target: "" or "local://NAME"; sessions with the same name share variables. "grpc://HOST:PORT": a master.
+        config: a ConfigProto; see `settings`. A master is sent all of it.
     """
 
     casts_feeds = True
@@ -66,12 +67,17 @@ class BaseSession(runtime.Session):
         graph = context.get_default_graph() if graph is None else graph
         for listener in list(opened):
             listener(graph)
-        super().__init__(graph, target=target or "", **settings(config))
+        target = target.decode() if isinstance(target, bytes) else target or ""
+        self._target = target
+        if is_remote(target):
+            super().__init__(graph, target=target, config=config or config_pb2.ConfigProto())
+        else:
+            super().__init__(graph, target=target, **settings(config))
         self._timeout = 0 if config is None else config.operation_timeout_in_ms
 
     @property
     def sess_str(self) -> str:
-        return ""
+        return self._target if self.is_remote else ""
 
     @property
     def graph_def(self) -> Any:
@@ -106,7 +112,7 @@ class Session(BaseSession):
 
     @staticmethod
     def reset(target: str, containers: Any = None, config: Any = None) -> None:
-        runtime.Session.reset(target, containers)
+        runtime.Session.reset(target, containers, config)
 
 
 class InteractiveSession(BaseSession):

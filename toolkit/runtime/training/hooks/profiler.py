@@ -52,6 +52,6 @@ class ProfilerHook(Hook):
         self._timer.update(step)
         self._folder.mkdir(parents=True, exist_ok=True)
         timeline = self._folder / f"timeline-{step}.json"
-        write_trace(str(timeline), tracer.spans)
-        write_trace(str(self._folder / f"run_metadata-{step}.pb"), tracer.spans)
+        write_trace(str(timeline), tracer.timeline())
+        write_trace(str(self._folder / f"run_metadata-{step}.pb"), tracer.timeline())
         self._written(str(timeline))

@@ -1,0 +1,199 @@
+"""Training over real TensorFlow servers with our client: the same numbers as TensorFlow's client has there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests import patience
+from tests.cluster import training_programs as programs
+from tests.cluster.clients import unique
+from tests.cluster.tensorflow_servers import Cluster, start
+from tests.tf1 import node_oracle
+from toolkit import tensorflow as gm
+
+pytestmark = pytest.mark.tensorflow
+STEPS = 12
+
+
+def chief_alone(tf: Any, cluster: Cluster, folder: Path, config: Any = None) -> list[float]:
+    """The losses of a chief whose variables are at the parameter server."""
+    container = unique("chief")
+    graph, net = programs.replicated(
+        tf, cluster, 0, container, lambda: programs.digits_cnn(tf, programs.gradient_descent)
+    )
+    losses: list[float] = []
+    with graph.as_default():
+        hooks = [tf.train.StopAtStepHook(last_step=STEPS)]
+        with tf.train.MonitoredTrainingSession(
+            cluster.target("worker", 0), checkpoint_dir=str(folder), hooks=hooks, save_checkpoint_steps=5,
+            config=config,
+        ) as session:  # fmt: skip
+            while not session.should_stop():
+                x, y = programs.batch(len(losses))
+                losses.append(float(session.run([net["loss"], net["train"]], {net["x"]: x, net["y"]: y})[0]))
+    return losses
+
+
+def test_the_digits_have_the_losses_of_tensorflows_client(tensorflow_cluster: Cluster, tmp_path: Path) -> None:
+    ours = chief_alone(gm, tensorflow_cluster, tmp_path / "ours")
+    with node_oracle.semantics():
+        theirs = chief_alone(node_oracle.theirs(), tensorflow_cluster, tmp_path / "theirs")
+    # The servers compute both; what may differ is the order in which their threads add up.
+    np.testing.assert_allclose(ours, theirs, rtol=1e-5)
+    assert ours[-1] < ours[0]
+    names = [sorted(each.name for each in (tmp_path / who).glob("model*")) for who in ("ours", "theirs")]
+    assert names[0] == names[1]
+    again = gm.train.latest_checkpoint(str(tmp_path / "theirs"))
+    reader = gm.train.NewCheckpointReader(again)
+    mine = gm.train.NewCheckpointReader(gm.train.latest_checkpoint(str(tmp_path / "ours")))
+    assert reader.get_variable_to_shape_map() == mine.get_variable_to_shape_map()
+    assert int(mine.get_tensor("global_step")) == STEPS
+
+
+def trained_by(cluster: Cluster, task: int, container: str, folder: Path, steps: int) -> float:
+    """A worker of asynchronous training; returns the loss over all test images when it is done."""
+    graph, net = programs.replicated(
+        gm, cluster, task, container, lambda: programs.digits_cnn(gm, programs.gradient_descent)
+    )
+    data = programs.digits()
+    with graph.as_default():
+        hooks = [gm.train.StopAtStepHook(last_step=steps)]
+        config = gm.ConfigProto(device_filters=["/job:ps", f"/job:worker/task:{task}"])
+        with gm.train.MonitoredTrainingSession(
+            cluster.target("worker", task), is_chief=task == 0, hooks=hooks, config=config,
+            checkpoint_dir=str(folder) if task == 0 else None, max_wait_secs=patience.HUNG,
+        ) as session:  # fmt: skip
+            number = task
+            accuracy = 0.0
+            while not session.should_stop():
+                x, y = programs.batch(number)
+                session.run(net["train"], {net["x"]: x, net["y"]: y})
+                number += 2
+                accuracy = float(
+                    session.run_step_fn(
+                        lambda step_context: step_context.session.run(
+                            net["accuracy"], {net["x"]: data["x_test"], net["y"]: data["y_test"]}
+                        )
+                    )
+                )
+            return accuracy
+
+
+def test_two_workers_train_one_model(
+    tensorflow_cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between-graph replication, asynchronous: every worker pulls and pushes when it likes."""
+    container = unique("async")
+    shorter_waits(monkeypatch)
+    accuracies = programs.together(
+        lambda: trained_by(tensorflow_cluster, 0, container, tmp_path, 80),
+        lambda: trained_by(tensorflow_cluster, 1, container, tmp_path, 80),
+    )
+    assert max(accuracies) > 0.8
+    reader = gm.train.NewCheckpointReader(gm.train.latest_checkpoint(str(tmp_path)))
+    assert int(reader.get_tensor("global_step")) >= 80
+
+
+def shorter_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Workers look for the chief's variables every 30 seconds otherwise."""
+    from toolkit.tensorflow.families import session_manager
+
+    original = session_manager.SessionManager.__init__
+
+    def patched(self: Any, *arguments: Any, **named: Any) -> None:
+        original(self, *arguments, **{**named, "recovery_wait_secs": 0.1})
+
+    monkeypatch.setattr(session_manager.SessionManager, "__init__", patched)
+
+
+def test_a_lost_parameter_server_costs_the_steps_since_the_last_checkpoint(tf: ModuleType, tmp_path: Path) -> None:
+    """kill -9 between two steps: the session is made anew, the checkpoint restored, and the numbers are the same."""
+    with start({"ps": 1, "worker": 1}) as cluster:
+        graph, net = programs.replicated(gm, cluster, 0, "", lambda: programs.digits_cnn(gm, programs.gradient_descent))
+        steps: list[int] = []
+        losses: dict[int, float] = {}
+        killed = False
+        with graph.as_default():
+            hooks = [gm.train.StopAtStepHook(last_step=STEPS)]
+            with gm.train.MonitoredTrainingSession(
+                cluster.target(), checkpoint_dir=str(tmp_path), hooks=hooks, save_checkpoint_steps=5
+            ) as session:
+                while not session.should_stop():
+                    at = session.run_step_fn(lambda step_context: int(step_context.session.run(net["step"])))
+                    x, y = programs.batch(at)
+                    loss = session.run([net["loss"], net["train"]], {net["x"]: x, net["y"]: y})[0]
+                    steps.append(at)
+                    losses[at] = float(loss)
+                    if at == 8 and not killed:
+                        killed = True
+                        cluster.restart("ps")
+        assert steps[:9] == list(range(9))
+        assert steps[-1] == STEPS - 1
+        again = steps[9]
+        assert again in (5, 6), steps  # where the last checkpoint is
+        undisturbed = chief_alone(gm, cluster, tmp_path / "undisturbed")
+        np.testing.assert_allclose([losses[n] for n in range(STEPS)], undisturbed, rtol=1e-5)
+
+
+def test_supervisor(tensorflow_cluster: Cluster, tmp_path: Path) -> None:
+    graph, net = programs.replicated(
+        gm, tensorflow_cluster, 1, unique("supervised"),
+        lambda: programs.digits_cnn(gm, programs.gradient_descent),
+    )  # fmt: skip
+    losses: list[float] = []
+    with graph.as_default():
+        supervisor = gm.train.Supervisor(logdir=str(tmp_path), save_model_secs=0, save_summaries_secs=0)
+        with supervisor.managed_session(tensorflow_cluster.target("worker", 1)) as session:
+            for number in range(5):
+                x, y = programs.batch(number)
+                losses.append(float(session.run([net["loss"], net["train"]], {net["x"]: x, net["y"]: y})[0]))
+            supervisor.saver.save(session, supervisor.save_path, global_step=supervisor.global_step)
+    assert losses[-1] < losses[0]
+    assert gm.train.latest_checkpoint(str(tmp_path)).endswith("model.ckpt-5")
+
+
+def queue_program(tf: Any, cluster: Cluster) -> list[Any]:
+    """Numbers through a queue at a parameter server, filled by threads, and through a loop over two tasks."""
+    with tf.Graph().as_default():
+        with tf.device("/job:ps/task:0"):
+            at = tf.get_variable(unique("at"), [], tf.int32, initializer=tf.zeros_initializer(), use_resource=False)
+            queue = tf.FIFOQueue(4, [tf.int32], [[]], shared_name=unique("input"))
+            number = tf.assign_add(at, 1) + 0  # the queue must not hold the variable itself
+            runner = tf.train.QueueRunner(queue, [queue.enqueue(number)])
+        tf.train.add_queue_runner(runner)
+        with tf.device("/job:worker/task:1"):
+            taken = queue.dequeue()
+
+            def body(n: Any, total: Any) -> Any:
+                with tf.device("/job:ps/task:0"):
+                    more = total + n
+                with tf.device("/job:worker/task:0"):
+                    return n + 1, more * 2
+
+            out = tf.while_loop(lambda n, _: n < 4, body, [tf.constant(0), taken])[1]
+        values: list[Any] = []
+        with tf.Session(cluster.target("worker", 0)) as session:
+            session.run(at.initializer)
+            coordinator = tf.train.Coordinator()
+            threads = tf.train.start_queue_runners(session, coordinator)
+            try:
+                for _ in range(6):
+                    values.append(int(session.run(out)))
+            finally:
+                coordinator.request_stop()
+                session.run(queue.close(cancel_pending_enqueues=True))
+                coordinator.join(threads, stop_grace_period_secs=patience.HUNG, ignore_live_threads=True)
+        return values
+
+
+def test_queues_and_loops_over_tasks(tensorflow_cluster: Cluster) -> None:
+    ours = queue_program(gm, tensorflow_cluster)
+    with node_oracle.semantics():
+        theirs = queue_program(node_oracle.theirs(), tensorflow_cluster)
+    assert ours == theirs
+    assert len(set(ours)) == 6

@@ -1,0 +1,1 @@
+"""Clients of masters: sessions whose steps run in a cluster."""

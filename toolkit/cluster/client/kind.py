@@ -1,0 +1,71 @@
+"""Targets of the form grpc://HOST:PORT, as `toolkit.runtime.targets` asks for them."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from schemas import config_pb2
+from toolkit.cluster.client.calls import MasterCalls
+from toolkit.cluster.client.master_session import MasterSession
+from toolkit.cluster.rpc.channels import Access
+from toolkit.errors import UsageError
+from toolkit.graph.graph import Graph
+
+#: environment variables: the token that a server asks for, and a file with the certificates that its own is checked by
+TOKEN = "GRAPHMILL_CLUSTER_TOKEN"
+ROOTS = "GRAPHMILL_CLUSTER_CA"
+_TARGET = re.compile(r"grpc://((?:\[[0-9a-fA-F:.]+\]|[^/:\s\[\]]+):(\d{1,5}))")
+
+
+def address_of(target: str) -> str:
+    """Host and port of a target.
+
+    Raises:
+        UsageError: it has no such form.
+    """
+    found = _TARGET.fullmatch(target)
+    if found is None or not 0 < int(found[2]) < 1 << 16:
+        raise UsageError(
+            f"'{target}' is no address of a master; expected grpc://HOST:PORT, as in grpc://localhost:2222"
+        )
+    return found[1]
+
+
+def access() -> Access:
+    """How servers let this process in, from its environment.
+
+    Raises:
+        UsageError: the file with certificates cannot be read.
+    """
+    roots = os.environ.get(ROOTS, "")
+    try:
+        return Access(os.environ.get(TOKEN, ""), Path(roots).read_bytes() if roots else b"")
+    except OSError as error:
+        raise UsageError(f"{ROOTS}: {error.strerror}", file=roots) from None
+
+
+def open(target: str, graph: Graph, config: config_pb2.ConfigProto) -> MasterSession:
+    """A session at the master of that address; nothing is asked of it yet.
+
+    Raises:
+        UsageError: no such address, or gRPC is not installed.
+    """
+    return MasterSession(MasterCalls(target, address_of(target), access()), graph, config)
+
+
+def reset(target: str, containers: Sequence[str], config: config_pb2.ConfigProto) -> None:
+    """Empty these containers, or all, at the tasks of a master that its device filters let through.
+
+    Sessions at the master are closed by that.
+
+    Raises:
+        UnavailableError: it cannot be reached.
+    """
+    calls = MasterCalls(target, address_of(target), access())
+    try:
+        calls.reset(containers, config.device_filters, (config.operation_timeout_in_ms or None))
+    finally:
+        calls.close()
