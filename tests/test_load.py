@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -143,8 +142,7 @@ def test_quotas_of_control_groups(
 
 def test_a_session_changes_its_plans_with_the_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     """There is a plan for each number, and what one gives the other gives."""
-    monkeypatch.setattr(THREADS, "free", lambda: free[0])
-    free: list[Any] = [None]
+    monkeypatch.setattr(THREADS, "look", lambda: None)
     graph = Graph()
     x = graph.add("Placeholder", "x", attrs={"dtype": dtypes.float32, "shape": Shape([64, 64])})
     weights = np.random.default_rng(1).standard_normal((64, 64)).astype(np.float32)
@@ -156,7 +154,7 @@ def test_a_session_changes_its_plans_with_the_threads(monkeypatch: pytest.Monkey
         step = session.make_callable("y:0", ["x:0"])
         expected = step(value)
         for count in (2, 1, None, 2, 1):
-            free[0] = count
+            monkeypatch.setattr(THREADS, "free", count)
             # one order of adding 64 terms or another: each within 64 units in the last place of their magnitudes' sum
             bound = 64 * np.finfo(np.float32).eps * (np.abs(value) @ np.abs(weights))
             assert np.all(np.abs(step(value) - expected) <= bound)
@@ -172,9 +170,13 @@ def test_who_says_how_many_is_given_them(monkeypatch: pytest.MonkeyPatch) -> Non
 
     monkeypatch.setattr("toolkit.compiler.backends.cpu.threads.LOAD.threads", threads)
     monkeypatch.setenv("OMP_NUM_THREADS", "3")
-    assert Threads().free() is None and not asked
+    chosen = Threads()
+    chosen.look()
+    assert chosen.free is None and not asked
     monkeypatch.delenv("OMP_NUM_THREADS")
     monkeypatch.delenv("OPENBLAS_NUM_THREADS", raising=False)
     monkeypatch.setattr("toolkit.compiler.backends.cpu.threads.threads", lambda: 3)
     monkeypatch.setattr("toolkit.kernels.cpu.openblas.threads", lambda: 2)
-    assert Threads().free() == 1 and asked == [3]
+    adapted = Threads()
+    adapted.look()
+    assert adapted.free == 1 and asked == [3]

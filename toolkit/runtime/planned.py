@@ -64,7 +64,7 @@ class CompiledExecutor:
 
     def run(self, arguments: Sequence[Any], running: DeviceStep) -> list[Any]:
         """Execute once: the values of _Arg nodes in, the values of _Retval nodes out."""
-        threads = THREADS.free() if self._threads is None else self._threads
+        threads = THREADS.free if self._threads is None else self._threads
         if threads is not None or THREADS.is_set:
             THREADS.use(threads)
         if running.probe is not None and (manner := manner_of(running.probe)) is not Manner.COMPILED:

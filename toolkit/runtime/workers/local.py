@@ -157,7 +157,9 @@ class LocalWorker:
         """Let this thread's kernels take as many threads as the session was told: OpenMP keeps a number for each."""
         settings = self._environment.settings
         threads = None if settings is None else settings.threads
-        threads = THREADS.free() if threads is None else threads
+        if threads is None:
+            THREADS.look()
+            threads = THREADS.free
         if threads is not None or THREADS.is_set:
             THREADS.use(threads)
 

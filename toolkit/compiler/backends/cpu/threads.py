@@ -18,10 +18,12 @@ class Threads:
 
     Attributes:
         is_set: somebody has chosen a number, so everybody must say theirs.
+        free: how many a step may use beside what other processes do (`toolkit.target.load`); None for the default.
     """
 
     def __init__(self) -> None:
         self.is_set = False
+        self.free: int | None = None
         self._default: int | None = None
         self._most: int | None = None
         self._of_thread = threading.local()
@@ -32,18 +34,15 @@ class Threads:
         """How many the library would use now; 1 where it is not there."""
         return threads()
 
-    def free(self) -> int | None:
-        """How many a step may use beside what other processes do (`toolkit.target.load`); None for the default."""
-        if self._is_chosen:
-            return None
-        most = self._most
-        if most is None:
+    def look(self) -> None:
+        """Find out how many threads steps may use now (`free`); for the beginning of each."""
+        if self._is_chosen or self._most == 1:
+            return
+        if self._most is None:
             self._default = threads() if self._default is None else self._default
-            most = self._most = max(self._default, openblas.threads())
-        if most == 1:
-            return None
-        found = LOAD.threads(most)
-        return None if found == most else found
+            self._most = max(self._default, openblas.threads())
+        found = LOAD.threads(self._most)
+        self.free = None if found == self._most else found
 
     def use(self, count: int | None) -> None:
         """For what this thread runs now: so many, or the default."""
