@@ -366,3 +366,16 @@ def test_a_closed_session_ends_its_steps(both: Pair) -> None:
     for each in both.tasks:
         both.call(each, "DeleteWorkerSession", _delete("brief"))
     assert isinstance(failures[0], AbortedError) and not len(task.steps)
+
+
+def test_large_tensors_cross(both: Pair, handle: str) -> None:
+    with gm.Graph().as_default() as graph:
+        with graph.device(PS_CPU):
+            x = gm.placeholder(gm.float32, None, name="x")
+            sent = ops.add(x, 1.0)
+        with graph.device(WORKER_CPU):
+            ops.reverse_v2(sent, [0], name="y")
+    graphs = both.register(handle, graph.core, ["x"], ["y"])
+    value = np.arange(1 << 19, dtype=np.float32)
+    found = both.run(handle, graphs, 71, {PS: {0: value}}, {WORKER: [0]})[0]
+    assert np.array_equal(found, value[::-1] + 1)

@@ -19,10 +19,12 @@ import numpy as np
 
 from schemas.tensor_pb2 import TensorProto
 from schemas.worker_pb2 import RecvTensorResponse
+from toolkit.cluster.rpc import wire
+from toolkit.cluster.rpc.bulk import BULK, LEAST, BulkReceiver, BulkSender
 from toolkit.errors import FormatError, GraphError, GraphmillError, InvalidArgumentError, UnimplementedError
 from toolkit.formats import bounds, protoscan
-from toolkit.formats.protoscan import LENGTH, VARINT, varint_bytes
-from toolkit.formats.tensor import from_array, to_array
+from toolkit.formats.protoscan import LENGTH, VARINT
+from toolkit.formats.tensor import dtype_of, from_array, shape_of, to_array
 from toolkit.graph import dtypes
 from toolkit.kernels.context import DEAD
 
@@ -30,8 +32,8 @@ from toolkit.kernels.context import DEAD
 ALIGNED = "graphmill/aligned"
 #: where arrays begin that are no tensors of an arena (ARCHITECTURE.md, on guards)
 _ALIGNMENT = 16
-#: the tag of a length-delimited field, and of a number
-_BYTES, _NUMBER = 2, 0
+#: a response that only says where the elements are is shorter
+_OFFER = 1024
 #: the kinds whose elements are copied as they lie in memory
 _PACKED = frozenset("biufcV")
 
@@ -45,8 +47,8 @@ def tensor_header(array: Any) -> bytes | None:
     if sys.byteorder != "little" or array.dtype.kind not in _PACKED:
         return None
     dtype = dtypes.from_numpy(array.dtype)
-    shape = b"".join(_field(2, _number(1, size) if size else b"") for size in array.shape)
-    return _number(1, dtype.enum) + _field(2, shape) + bytes((4 << 3 | _BYTES,)) + varint_bytes(array.nbytes)
+    shape = b"".join(wire.block(2, wire.number(1, size) if size else b"") for size in array.shape)
+    return wire.number(1, dtype.enum) + wire.block(2, shape) + wire.start(4, array.nbytes)
 
 
 def write_tensor(value: Any) -> bytes:
@@ -77,22 +79,30 @@ def _elements(array: Any) -> Any:
     return dense.reshape(-1).view(np.uint8).data if dense.size else b""
 
 
-def write_response(value: Any, is_dead: bool = False, *, aligned: bool = False) -> bytes:
+def write_response(
+    value: Any, is_dead: bool = False, *, aligned: bool = False, bulk: BulkSender | None = None
+) -> bytes:
     """The bytes of a RecvTensorResponse.
 
     Args:
         value: a tensor; whatever it is where `is_dead`.
         aligned: the receiver has asked for it (`ALIGNED`).
+        bulk: where it asks for large ones (`BULK`); None where it does not.
 
     Raises:
         UnimplementedError: it is no tensor.
     """
     if is_dead or value is DEAD:
-        return _field(1, _number(1, dtypes.float32.enum) + _field(2, _field(2, b""))) + _number(2, 1)
+        return wire.block(1, wire.number(1, dtypes.float32.enum) + wire.block(2, wire.block(2, b""))) + wire.number(
+            2, 1
+        )
     header = _header_of(value)
     if header is None:
-        return _field(1, from_array(value).SerializeToString())
-    start = bytes((1 << 3 | _BYTES,)) + varint_bytes(len(header) + value.nbytes) + header
+        return wire.block(1, from_array(value).SerializeToString())
+    if bulk is not None and value.nbytes >= LEAST and (where := bulk.offer(value)) is not None:
+        described = header[: -len(wire.start(4, value.nbytes))]
+        return wire.block(1, described) + wire.block(4, wire.block(1, BULK.encode()) + wire.block(2, where))
+    start = wire.start(1, len(header) + value.nbytes) + header
     if aligned and value.nbytes:
         start = _padding(len(start)) + start
     return b"".join((start, _elements(value)))
@@ -101,15 +111,21 @@ def write_response(value: Any, is_dead: bool = False, *, aligned: bool = False) 
 def _padding(size: int) -> bytes:
     """A `transport_options` of such a length that what follows it and so many bytes is aligned in a bytes object."""
     missing = -(bytes.__basicsize__ - 1 + size + 4) % _ALIGNMENT
-    return _field(4, _field(2, bytes(missing)))
+    return wire.block(4, wire.block(2, bytes(missing)))
 
 
-def read_response(data: bytes) -> tuple[Any, bool]:
+def read_response(data: bytes, bulk: BulkReceiver | None = None) -> tuple[Any, bool]:
     """A RecvTensorResponse's value, and whether it is dead. Arrays may be views of the data, and read-only.
+
+    Args:
+        bulk: fetches what is offered beside the response, where that was asked for.
 
     Raises:
         InvalidArgumentError: it is malformed.
+        UnavailableError: what was offered is gone.
     """
+    if bulk is not None and len(data) < _OFFER and BULK.encode() in data:
+        return _fetched(data, bulk), False
     try:
         tensor: tuple[int, int] | None = None
         is_dead = False
@@ -117,7 +133,7 @@ def read_response(data: bytes) -> tuple[Any, bool]:
             if field.number == 1 and field.wire_type == LENGTH and tensor is None:
                 tensor = field.value, field.end
             elif field.number == 2 and field.wire_type == VARINT:
-                is_dead = bool(_varint(data, field))
+                is_dead = bool(wire.value(data, field))
             elif field.number == 1:
                 response = RecvTensorResponse.FromString(data)
                 return (DEAD, True) if response.is_dead else (to_array(response.tensor), False)
@@ -127,6 +143,21 @@ def read_response(data: bytes) -> tuple[Any, bool]:
         return read_tensor(data, start, end), False
     except (protoscan.WireError, GraphmillError, ValueError) as error:
         raise InvalidArgumentError(f"a tensor that was received is malformed: {error}") from None
+
+
+def _fetched(data: bytes, bulk: BulkReceiver) -> Any:
+    """The tensor that a response only describes."""
+    try:
+        response = RecvTensorResponse.FromString(data)
+        dtype, shape = dtype_of(response.tensor), shape_of(response.tensor)
+        count = bounds.elements(shape, dtype.numpy.itemsize)
+    except Exception as error:
+        raise InvalidArgumentError(f"a tensor that was offered is described by a malformed response: {error}") from None
+    if dtype.kind in "srv":
+        raise InvalidArgumentError(f"a tensor that was offered cannot be {dtype}")
+    array = bulk.room(count * dtype.numpy.itemsize).view(dtype.numpy).reshape(shape)
+    bulk.fetch(response.transport_options.value, array)
+    return array
 
 
 def read_tensor(data: bytes, start: int = 0, end: int | None = None) -> Any:
@@ -165,13 +196,13 @@ def named_tensor(field: int, name: str, value: Any) -> list[Any]:
     Raises:
         UnimplementedError: it is no tensor.
     """
-    key = _field(1, name.encode())
+    key = wire.block(1, name.encode())
     header = _header_of(value)
     if header is None:
-        return [_field(field, key + _field(2, from_array(value).SerializeToString()))]
+        return [wire.block(field, key + wire.block(2, from_array(value).SerializeToString()))]
     size = len(header) + value.nbytes
-    start = key + bytes((2 << 3 | _BYTES,)) + varint_bytes(size) + header
-    return [bytes((field << 3 | _BYTES,)) + varint_bytes(len(start) + value.nbytes) + start, _elements(value)]
+    start = key + wire.start(2, size) + header
+    return [wire.start(field, len(start) + value.nbytes) + start, _elements(value)]
 
 
 def _packed(data: bytes, start: int, end: int) -> Any:
@@ -179,7 +210,7 @@ def _packed(data: bytes, start: int, end: int) -> Any:
     enum, dims, content = 0, None, None
     for field in protoscan.fields(data, start, end):
         if field.number == 1 and field.wire_type == VARINT and not enum:
-            enum = _varint(data, field)
+            enum = wire.value(data, field)
         elif field.number == 2 and field.wire_type == LENGTH and dims is None:
             dims = _dims(data, field.value, field.end)
             if dims is None:
@@ -215,21 +246,9 @@ def _dims(data: bytes, start: int, end: int) -> list[int] | None:
         size = 0
         for inner in protoscan.fields(data, field.value, field.end):
             if inner.number == 1 and inner.wire_type == VARINT:
-                size = _varint(data, inner)
+                size = wire.value(data, inner)
                 size -= (1 << 64) if size >> 63 else 0
             elif inner.number != 2:
                 return None
         dims.append(size)
     return dims
-
-
-def _varint(data: bytes, field: protoscan.Field) -> int:
-    return protoscan.varint(data, field.value, field.end, field.end)[0]
-
-
-def _number(field: int, value: int) -> bytes:
-    return bytes((field << 3 | _NUMBER,)) + varint_bytes(value)
-
-
-def _field(field: int, data: bytes) -> bytes:
-    return bytes((field << 3 | _BYTES,)) + varint_bytes(len(data)) + data

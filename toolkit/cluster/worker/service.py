@@ -15,6 +15,7 @@ from typing import Any
 
 from schemas import worker_pb2
 from toolkit.cluster.rpc import services, statuses, tensors
+from toolkit.cluster.rpc.bulk import BULK, BulkSender
 from toolkit.cluster.worker.costs import cost_graph
 from toolkit.cluster.worker.session import WorkerSession
 from toolkit.cluster.worker.task import WorkerTask
@@ -47,6 +48,7 @@ class WorkerService:
         self.task = task
         self._graph_bytes = graph_bytes
         self._seen = _Recent()
+        self._bulk = BulkSender()
         self._senders = ThreadPoolExecutor(_SENDERS, thread_name_prefix="graphmill send")
 
     def handler(self) -> Any:
@@ -73,6 +75,7 @@ class WorkerService:
     def close(self) -> None:
         """Let go of its threads."""
         self._senders.shutdown(wait=False)
+        self._bulk.close()
 
     # -- the task and its sessions -----------------------------------------------------------------------
 
@@ -191,7 +194,7 @@ class WorkerService:
 
     def receive_tensor(self, request: worker_pb2.RecvTensorRequest, answer: services.Answer) -> None:
         """Answer with a tensor as soon as it is there; who waits for one takes no thread."""
-        asked = _Asked(request, answer, self._senders)
+        asked = _Asked(request, answer, self._senders, self._bulk)
         try:
             self._seen.check(request.request_id)
             withdraw = self.task.receive(request.step_id, request.rendezvous_key, asked.arrived)
@@ -229,8 +232,16 @@ class _Asked:
     made it goes on with its step.
     """
 
-    def __init__(self, request: worker_pb2.RecvTensorRequest, answer: services.Answer, senders: ThreadPoolExecutor):
-        self._aligned = request.transport_options.type_url == tensors.ALIGNED
+    def __init__(
+        self,
+        request: worker_pb2.RecvTensorRequest,
+        answer: services.Answer,
+        senders: ThreadPoolExecutor,
+        bulk: BulkSender,
+    ):
+        wanted = request.transport_options.type_url
+        self._aligned = wanted == tensors.ALIGNED
+        self._bulk = bulk if wanted == BULK else None
         self._answer = answer
         self._senders = senders
         self._lock = threading.Lock()
@@ -266,7 +277,7 @@ class _Asked:
         try:
             if error is not None:
                 raise error
-            response = tensors.write_response(value, is_dead, aligned=self._aligned)
+            response = tensors.write_response(value, is_dead, aligned=self._aligned, bulk=self._bulk)
         except Exception as failure:
             code, message = statuses.status_of(failure)
             self._answer.fail(code, message, _DERIVED if failure is error and self._is_waiting else b"")

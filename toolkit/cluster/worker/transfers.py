@@ -7,15 +7,21 @@ import secrets
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from schemas import worker_pb2
 from toolkit.cluster.rpc import services, statuses, tensors
+from toolkit.cluster.rpc.bulk import BULK, LEAST, BulkReceiver
 from toolkit.cluster.rpc.channels import OPEN, Access, Channels
 from toolkit.cluster.rpc.library import grpc
+from toolkit.cluster.rpc.server import is_loopback
 from toolkit.cluster.worker.step_logs import StepLogs
 from toolkit.errors import CancelledError, GraphmillError
 from toolkit.runtime.rendezvous import Receiver
+
+#: large tensors that come at one time
+_FETCHERS = 8
 
 
 class RequestIds:
@@ -29,6 +35,19 @@ class RequestIds:
         return next(self._numbers) & (1 << 63) - 1
 
 
+class Fetching:
+    """What large tensors are fetched with: threads, and connections to tasks of this machine."""
+
+    def __init__(self) -> None:
+        self.threads = ThreadPoolExecutor(_FETCHERS, thread_name_prefix="graphmill fetch")
+        self.receiver = BulkReceiver()
+
+    def close(self) -> None:
+        """Let go of both."""
+        self.threads.shutdown(wait=False)
+        self.receiver.close()
+
+
 class RemoteSender:
     """The worker of a task, as far as it sends tensors.
 
@@ -37,7 +56,12 @@ class RemoteSender:
         address: host and port.
     """
 
-    def __init__(self, task: str, address: str, channels: Channels, ids: RequestIds, logs: StepLogs):
+    def __init__(
+        self, task: str, address: str, channels: Channels, ids: RequestIds, logs: StepLogs, fetching: Fetching
+    ):
+        is_near = is_loopback(address.rpartition(":")[0]) and not channels.access.roots
+        self._wanted = BULK if is_near else tensors.ALIGNED
+        self._fetching = fetching
         self._task = task
         self._address = address
         self._access = channels.access
@@ -50,7 +74,7 @@ class RemoteSender:
     def receive(self, step_id: int, key: str, done: Receiver) -> Callable[[], object]:
         """Ask for a tensor; see `Worker.receive`."""
         request = worker_pb2.RecvTensorRequest(step_id=step_id, rendezvous_key=key, request_id=next(self._ids))
-        request.transport_options.type_url = tensors.ALIGNED
+        request.transport_options.type_url = self._wanted
         start = time.time_ns()
         # a task that starts later, or anew, is waited for; the step's end ends the waiting
         call = self._call.future(request, wait_for_ready=True, metadata=self._access.metadata)
@@ -58,6 +82,9 @@ class RemoteSender:
         def arrived(finished: Any) -> None:
             try:
                 data: bytes = finished.result()
+                if len(data) < LEAST and BULK.encode() in data:  # not in this thread, which serves all calls
+                    self._fetching.threads.submit(self._fetch, step_id, key, data, start, done)
+                    return
                 value, is_dead = tensors.read_response(data)
             except self._library.FutureCancelledError:
                 done(None, False, CancelledError("the step was cancelled"))
@@ -66,12 +93,25 @@ class RemoteSender:
             except GraphmillError as error:
                 done(None, False, error)
             else:
-                if self._logs.is_on:
-                    self._logs.received(step_id, key, len(data), start, time.time_ns())
+                self._log(step_id, key, len(data), start)
                 done(value, is_dead, None)
 
         call.add_done_callback(arrived)
         return call.cancel
+
+    def _fetch(self, step_id: int, key: str, data: bytes, start: int, done: Receiver) -> None:
+        """Fetch what is offered beside a response."""
+        try:
+            value, _ = tensors.read_response(data, self._fetching.receiver)
+        except GraphmillError as error:
+            done(None, False, error)
+            return
+        self._log(step_id, key, value.nbytes, start)
+        done(value, False, None)
+
+    def _log(self, step_id: int, key: str, size: int, start: int) -> None:
+        if self._logs.is_on:
+            self._logs.received(step_id, key, size, start, time.time_ns())
 
 
 class RemoteSenders:
@@ -86,6 +126,7 @@ class RemoteSenders:
         self._channels = Channels(access)
         self._ids = RequestIds()
         self._logs = logs
+        self._fetching = Fetching()
         self._made: dict[tuple[str, str], RemoteSender] = {}
         self._lock = threading.Lock()
 
@@ -94,9 +135,12 @@ class RemoteSenders:
         with self._lock:
             found = self._made.get((task, address))
             if found is None:
-                found = self._made[task, address] = RemoteSender(task, address, self._channels, self._ids, self._logs)
+                found = self._made[task, address] = RemoteSender(
+                    task, address, self._channels, self._ids, self._logs, self._fetching
+                )
             return found
 
     def close(self) -> None:
         """Close the channels."""
         self._channels.close()
+        self._fetching.close()
