@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -32,7 +34,7 @@ def test_what_is_computed_is_what_1_15_computes(family: str, name: str) -> None:
     for code in dropped.values(family)[name]:
         wanted = dropped.recorded(family).get(code)
         assert wanted is not None, f"not recorded; run: python -m tests.tf1.record PYTHON {family}\n{code}"
-        got = call_scope.values(ours, code)
+        got: dict[str, list[Any]] = call_scope.values(ours, code)
         assert got["variables"] == wanted["variables"], code
         assert len(got["values"]) == len(wanted["values"])
         for one, other in zip(got["values"], wanted["values"], strict=True):
@@ -60,27 +62,31 @@ def test_every_dropped_function_is_called_at_least_twice() -> None:
 
 #: functions that add no node, or whose work is not seen in a graph, and where they are tested
 ELSEWHERE: dict[str, str] = {"contrib.training.parse_values": "makes no node: tests/client/test_hyperparameters"}
-ELSEWHERE |= {
-    name: "makes no node: tests/client/test_documents"
-    for name in names.table()
-    if name.startswith("contrib.learn.preprocessing.")
-}
+ELSEWHERE.update(
+    {
+        name: "makes no node: tests/client/test_documents"
+        for name in names.table()
+        if name.startswith("contrib.learn.preprocessing.")
+    }
+)
 ELSEWHERE["contrib.tensorboard.plugins.projector.visualize_embeddings"] = "makes no node: test_projector"
-ELSEWHERE |= {
-    name: "what the methods of Dataset do: test_pipelines"
-    for name in names.table()
-    if name.startswith(("data.experimental.", "contrib.data."))
-}
-ELSEWHERE |= dict.fromkeys(
+ELSEWHERE.update(
+    {
+        name: "what the methods of Dataset do: test_pipelines"
+        for name in names.table()
+        if name.startswith(("data.experimental.", "contrib.data."))
+    }
+)
+ELSEWHERE.update(dict.fromkeys(
     (
         "estimator.inputs.pandas_input_fn", "estimator.experimental.build_raw_supervised_input_receiver_fn",
         "estimator.experimental.dnn_logit_fn_builder", "estimator.experimental.linear_logit_fn_builder",
     ),
     "parts of estimators: test_estimators",
-)  # fmt: skip
+))  # fmt: skip
 
 
-ELSEWHERE |= dict.fromkeys(
+ELSEWHERE.update(dict.fromkeys(
     (
         "estimator.add_metrics", "contrib.estimator.add_metrics", "contrib.estimator.forward_features",
         "contrib.estimator.clip_gradients_by_norm", "contrib.estimator.call_logit_fn",
@@ -92,21 +98,31 @@ ELSEWHERE |= dict.fromkeys(
         "estimator.experimental.stop_if_no_increase_hook",
     ),
     "estimators, hooks and optimizers: test_estimators_of_others",
-)  # fmt: skip
-ELSEWHERE |= {name: "what the machine has: test_testing" for name in names.table() if name.startswith("config.")}
-ELSEWHERE |= dict.fromkeys(
+))  # fmt: skip
+ELSEWHERE.update(dict.fromkeys(
+    (
+        "contrib.training.bucket", "contrib.training.bucket_by_sequence_length", "contrib.training.rejection_sample",
+        "contrib.training.stratified_sample", "contrib.training.byte_size_load_fn",
+        "contrib.predictor.from_estimator", "contrib.predictor.from_saved_model",
+    ),
+    "queues, sessions, files: test_contrib_input",
+))  # fmt: skip
+ELSEWHERE.update({name: "what the machine has: test_testing" for name in names.table() if name.startswith("config.")})
+ELSEWHERE.update(dict.fromkeys(
     ("contrib.training.evaluate_once", "contrib.training.evaluate_repeatedly", "contrib.training.train",
      "contrib.training.get_or_create_eval_step", "contrib.training.wait_for_new_checkpoint",
      "contrib.training.checkpoints_iterator"),
     "sessions, loops and files: test_testing",
-)  # fmt: skip
+))  # fmt: skip
 
 
-ELSEWHERE |= {
-    f"contrib.slim.nets.resnet_v{version}.resnet_v{version}_{layers}": "as resnet_50: tests/client/test_networks"
-    for version in (1, 2)
-    for layers in (101, 152, 200)
-}
+ELSEWHERE.update(
+    {
+        f"contrib.slim.nets.resnet_v{version}.resnet_v{version}_{layers}": "as resnet_50: tests/client/test_networks"
+        for version in (1, 2)
+        for layers in (101, 152, 200)
+    }
+)
 
 
 def test_calls_are_of_names_that_were_there() -> None:

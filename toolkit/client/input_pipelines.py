@@ -152,7 +152,7 @@ def collected(
     if not tensors_list:
         raise ValueError("batches need at least one source of tensors")
     like = tensors_list[0]
-    flat = [_leaves(tensors, like) for tensors in tensors_list]
+    flat = [leaves_of(tensors, like) for tensors in tensors_list]
     with name_scope(name, default_name, [*(leaf for leaves in flat for leaf in leaves), keep_input]) as scope:
         sources = [[convert_to_tensor(leaf) for leaf in leaves] for leaves in flat]
         keep = convert_to_tensor(keep_input)
@@ -165,10 +165,10 @@ def collected(
         _summary(queue, capacity, shuffled)
         take = queue.dequeue_up_to if allow_smaller_final_batch else queue.dequeue_many
         taken = take(batch_size, name=scope)
-        return _as_given(taken, like)
+        return as_given(taken, like)
 
 
-def _leaves(tensors: Any, like: Any) -> list[Any]:
+def leaves_of(tensors: Any, like: Any) -> list[Any]:
     """The tensors of a list or a mapping, in the order of the first source's keys."""
     if isinstance(tensors, dict):
         return [tensors[key] for key in sorted(like)]
@@ -177,7 +177,7 @@ def _leaves(tensors: Any, like: Any) -> list[Any]:
     return list(tensors)  # type: ignore[arg-type]
 
 
-def _as_given(taken: Any, like: Any) -> Any:
+def as_given(taken: Any, like: Any) -> Any:
     if not isinstance(like, dict):
         return taken
     values = list(cast("list[Any]", taken)) if isinstance(taken, list) else [taken]

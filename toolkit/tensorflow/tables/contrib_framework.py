@@ -1,6 +1,15 @@
 """tf.contrib.framework: scopes of arguments, variables of models, checkpoints, structures."""
 
 HOMES: dict[str, str] = {
+    "toolkit.client.bucketed_input": "contrib.training.bucket contrib.training.bucket_by_sequence_length",
+    "toolkit.client.sampled_input": """
+        contrib.training.rejection_sample contrib.training.stratified_sample contrib.training.resample_at_rate
+        contrib.training.weighted_resample
+    """,
+    "toolkit.tensorflow.families.task_strategies": """
+        contrib.training.RandomStrategy contrib.training.GreedyLoadBalancingStrategy contrib.training.byte_size_load_fn
+    """,
+    "toolkit.tensorflow.families.predictor": "contrib.predictor.from_estimator contrib.predictor.from_saved_model",
     "toolkit.client.argument_scopes": """
         contrib.framework.add_arg_scope contrib.framework.arg_scope contrib.framework.arg_scoped_arguments
         contrib.framework.current_arg_scope contrib.framework.has_arg_scope contrib.slim.arg_scope_func_key
