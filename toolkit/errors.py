@@ -118,6 +118,10 @@ class VariableError(GraphError, ValueError):
     """A variable that is there already, or is not, or is another than asked for; programs catch a ValueError."""
 
 
+class SaverError(UsageError, ValueError):
+    """What a saver cannot save, or not under these names; programs catch a ValueError."""
+
+
 class MultipleMistakesError(GraphmillError):
     """Several mistakes of one file, in the order in which they stand there.
 

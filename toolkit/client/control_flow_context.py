@@ -397,7 +397,7 @@ def from_proto(proto: Any, prefix: str = "") -> ControlFlowContext:
         if proto.maximum_iterations_name:
             loop.maximum_iterations = tensor(proto.maximum_iterations_name)
         context = loop
-    context.name = proto.context_name  # a loop's frame, which its Enter nodes name
+    context.name = prefix + proto.context_name  # a loop's frame, which its Enter nodes name
     values = proto.values_def
     context.values.update(tensor(name) for name in values.values)
     context.external.update({tensor(a): tensor(b) for a, b in values.external_values.items()})

@@ -453,7 +453,7 @@ class Graph:
         if override is not None:
             attrs["_gradient_op_type"] = override
         if compute_device:
-            self._apply_devices(op)
+            self.apply_devices(op)
         if self._colocation:
             groups = {group for target in self._colocation for group in target.colocation_groups()}
             attrs["_class"] = sorted(groups)
@@ -463,7 +463,8 @@ class Graph:
         if self._container and op_def.is_stateful and "container" in op_def.attrs and not attrs.get("container"):
             attrs["container"] = self._container
 
-    def _apply_devices(self, op: Operation) -> None:
+    def apply_devices(self, op: Operation) -> None:
+        """Give an operation the device that the scopes around say."""
         for entry in reversed(self._devices):
             if entry is None:
                 break

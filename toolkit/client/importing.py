@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import heapq
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from typing import Any
 
-from schemas import control_flow_pb2, graph_pb2, saver_pb2, variable_pb2
+from schemas import attr_value_pb2, control_flow_pb2, graph_pb2, saver_pb2, variable_pb2
 from toolkit.client.context import get_default_graph
 from toolkit.client.control_flow_context import from_proto as context_from_proto
 from toolkit.client.graph import Graph
+from toolkit.client.graph_messages import MESSAGES, VARIABLE_COLLECTIONS, prepended, rename_all
 from toolkit.client.operation import COLOCATION_PREFIX, Operation
 from toolkit.client.tensor import Tensor
 from toolkit.client.variables import BaseVariable, RefVariable, ResourceVariable, SliceInfo
@@ -19,10 +21,12 @@ from toolkit.graph.metagraph import GraphKeys, MetaGraph
 from toolkit.graph.node import Node, Output
 from toolkit.graph.tensorref import parse_tensor
 
-_VARIABLE_COLLECTIONS = (
-    GraphKeys.GLOBAL_VARIABLES, GraphKeys.LOCAL_VARIABLES, GraphKeys.MODEL_VARIABLES, GraphKeys.TRAINABLE_VARIABLES,
-    GraphKeys.MOVING_AVERAGE_VARIABLES, GraphKeys.GLOBAL_STEP,
-)  # fmt: skip
+#: what makes the objects of collections out of their messages, which otherwise stay messages
+READERS: dict[str, Callable[[Any], Any]] = {}
+
+_ENTERS = frozenset({"Enter", "RefEnter"})
+_MERGES = frozenset({"Merge", "RefMerge"})
+_NEXT_ITERATIONS = frozenset({"NextIteration", "RefNextIteration"})
 
 
 def import_graph_def(
@@ -31,14 +35,19 @@ def import_graph_def(
     return_elements: Sequence[str] | None = None,
     name: str | None = "import",
     clear_devices: bool = False,
+    absent: Collection[str] = (),
 ) -> list[Tensor | Operation]:
     """Add the nodes of a graph to the default graph.
+
+    They come in an order in which they can be made, with the device scopes around; what is placed with another
+    operation gets that one's device.
 
     Args:
         graph_def: a GraphDef message (taken over) or a core graph (copied).
         input_map: tensors of it, by name, to replace by tensors of the default graph.
         return_elements: names of tensors ("n:0") or operations ("n") to return.
         name: the scope they go to, made unique; "" or None keeps their names.
+        absent: nodes of it that only stand for what `input_map` gives, and stay out.
 
     Raises:
         GraphError: a name is taken, or one in `input_map` or `return_elements` does not exist.
@@ -46,7 +55,7 @@ def import_graph_def(
     source = CoreGraph.from_proto(graph_def) if isinstance(graph_def, graph_pb2.GraphDef) else graph_def
     graph = get_default_graph()
     with graph.name_scope(name) if name else nullcontext("") as scope:
-        copies = _copy(graph, source, scope, clear_devices)
+        copies = _copy(graph, source, scope, clear_devices, frozenset(absent))
         _connect(graph, source, copies, input_map or {})
     found: list[Tensor | Operation] = []
     for element in return_elements or ():
@@ -59,15 +68,19 @@ def import_graph_def(
     return found
 
 
-def _copy(graph: Graph, source: CoreGraph, scope: str, clear_devices: bool) -> dict[Node, Node]:
+def _copy(graph: Graph, source: CoreGraph, scope: str, clear_devices: bool, absent: frozenset[str]) -> dict[Node, Node]:
     for function in source.library:
         graph.core.library.add(source.library.function(function))
     taken = [scope + node.name for node in source if scope + node.name in graph.core]
     if taken:
         raise GraphError(f"the name '{taken[0]}' of an imported node is taken; import it under another scope")
     copies: dict[Node, Node] = {}
-    for node in source:
-        attrs = {key: node.attrs.proto(key) for key in node.attrs}
+    for node in _in_order(source):
+        if node.name in absent:
+            continue
+        attrs = {key: node.attrs.proto(key) for key in node.attrs if key != "_output_shapes"}
+        if node.op in _ENTERS and scope:
+            attrs["frame_name"] = attr_value_pb2.AttrValue(s=scope.encode() + node.attr("frame_name"))
         copy = graph.core.add(node.op, scope + node.name, attrs=attrs, device="" if clear_devices else node.device)
         if scope and "_class" in copy.attrs:
             start = COLOCATION_PREFIX
@@ -76,8 +89,58 @@ def _copy(graph: Graph, source: CoreGraph, scope: str, clear_devices: bool) -> d
                 for entry in copy.attr("_class")
             ]
         copies[node] = copy
+    _place(graph, copies.values())
     graph.mark_names_used(copy.name for copy in copies.values())
     return copies
+
+
+def _in_order(source: CoreGraph) -> list[Node]:
+    """The nodes, each behind its inputs, but for a Merge that begins a loop; those that stand first first."""
+    nodes = list(source)
+    position = {node: at for at, node in enumerate(nodes)}
+    users: dict[Node, list[Node]] = {node: [] for node in nodes}
+    pending: dict[Node, int] = {}
+    for node in nodes:
+        data = [endpoint.node for endpoint in node.inputs]
+        begins_loop = node.op in _MERGES and any(each.op in _NEXT_ITERATIONS for each in data)
+        pending[node] = len(node.control_inputs) + (1 if begins_loop else len(data))
+        for each in (*data, *node.control_inputs):
+            users[each].append(node)
+    ready = [position[node] for node in nodes if not pending[node]]
+    heapq.heapify(ready)
+    found: list[Node] = []
+    while ready:
+        node = nodes[heapq.heappop(ready)]
+        found.append(node)
+        for user in users[node]:
+            pending[user] -= 1
+            if pending[user] == 0:
+                heapq.heappush(ready, position[user])
+    # what is in a cycle that is no loop is for the graph's checks to tell
+    return found if len(found) == len(nodes) else nodes
+
+
+def _place(graph: Graph, nodes: Iterable[Node]) -> None:
+    """Devices as scopes around and the operations that nodes are placed with say."""
+    colocated: list[Node] = []
+    for node in nodes:
+        if any(each != COLOCATION_PREFIX + node.name.encode() for each in _groups(node)):
+            colocated.append(node)
+        elif graph.innermost_device is not None:
+            device, node.device = node.device, ""
+            with graph.device(device) if device else nullcontext():
+                graph.apply_devices(graph.operation(node))
+    for node in colocated:
+        node.device = ""
+    for node in colocated:
+        targets = [graph.core.get(each[len(COLOCATION_PREFIX) :].decode()) for each in _groups(node)]
+        node.device = next((target.device for target in targets if target is not None and target.device), "")
+
+
+def _groups(node: Node) -> list[bytes]:
+    if "_class" not in node.attrs:
+        return []
+    return [each for each in node.attr("_class") if each.startswith(COLOCATION_PREFIX)]
 
 
 def _connect(graph: Graph, source: CoreGraph, copies: Mapping[Node, Node], input_map: Mapping[str, Any]) -> None:
@@ -90,12 +153,17 @@ def _connect(graph: Graph, source: CoreGraph, copies: Mapping[Node, Node], input
 
 
 def import_meta_graph(
-    meta: MetaGraph, import_scope: str | None = None, clear_devices: bool = False
+    meta: MetaGraph,
+    import_scope: str | None = None,
+    clear_devices: bool = False,
+    input_map: Mapping[str, Any] | None = None,
+    absent: Collection[str] = (),
 ) -> saver_pb2.SaverDef | None:
     """Add a MetaGraph to the default graph, its collections too: variables, loops and conditionals, train op, ...
 
     Args:
         import_scope: the scope its nodes go to.
+        input_map, absent: see `import_graph_def`.
 
     Returns:
         Its SaverDef, with the scope in its names; None when it has none.
@@ -108,23 +176,24 @@ def import_meta_graph(
     # entered by its full name, so that collections know which names to look for
     scope = graph.unique_name(import_scope) if import_scope else ""
     with graph.name_scope(None):
-        import_graph_def(meta.graph, name=scope + "/" if scope else None, clear_devices=clear_devices)
+        name = scope + "/" if scope else None
+        import_graph_def(meta.graph, input_map, name=name, clear_devices=clear_devices, absent=absent)
     prefix = scope + "/" if scope else ""
     made: dict[str, BaseVariable] = {}
-    for key, items in meta.collections.items():
-        for item in items:
+    # as TensorFlow does: first what says which variables are trained
+    for key in sorted(meta.collections, key=lambda key: (key != GraphKeys.TRAINABLE_VARIABLES, key)):
+        for item in meta.collections[key]:
             graph.add_to_collection(key, _restored(graph, key, item, prefix, made))
     if meta.saver is None:
         return None
     saver = saver_pb2.SaverDef()
     saver.CopyFrom(meta.saver)
-    for field in ("filename_tensor_name", "save_tensor_name", "restore_op_name"):
-        setattr(saver, field, prefix + getattr(saver, field))
+    rename_all(saver, lambda name: prepended(name, scope))
     return saver
 
 
 def _restored(graph: Graph, key: str, item: Any, prefix: str, made: dict[str, BaseVariable]) -> Any:
-    if key in _VARIABLE_COLLECTIONS and isinstance(item, bytes):
+    if key in VARIABLE_COLLECTIONS and isinstance(item, bytes):
         proto = _parse(variable_pb2.VariableDef, item, key)
         if proto.variable_name not in made:
             made[proto.variable_name] = variable_from_proto(proto, prefix)
@@ -133,6 +202,12 @@ def _restored(graph: Graph, key: str, item: Any, prefix: str, made: dict[str, Ba
         return context_from_proto(_parse(control_flow_pb2.CondContextDef, item, key), prefix)
     if key == GraphKeys.WHILE_CONTEXT:
         return context_from_proto(_parse(control_flow_pb2.WhileContextDef, item, key), prefix)
+    if key in (GraphKeys.QUEUE_RUNNERS, GraphKeys.SAVERS) and isinstance(item, bytes):
+        message = _parse(MESSAGES[key][0], item, key)
+        rename_all(message, lambda name: prepended(name, prefix))
+        return READERS[key](message) if key in READERS else message.SerializeToString(deterministic=True)
+    if isinstance(item, bytes) and prefix:
+        return prefix + item.decode(errors="replace")
     if isinstance(item, str):
         return graph.as_graph_element(prefix + item)
     return item

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Sequence
 from typing import Any
 
 from toolkit.client import ops
@@ -12,6 +13,7 @@ from toolkit.client.operation import Operation
 from toolkit.client.scopes import colocate_with, device, init_scope, name_scope
 from toolkit.client.sparse_tensor import SparseTensor
 from toolkit.client.tensor import Tensor, TensorLike
+from toolkit.client.train.saveables import SaveableObject, SaveSpec
 from toolkit.errors import UsageError
 from toolkit.graph import dtypes
 from toolkit.graph.dtypes import DType
@@ -302,6 +304,8 @@ class StaticHashTable(InitializableLookupTableBase):
 class _MutableTable(LookupInterface):
     """A table that steps change."""
 
+    _given: str
+
     def __init__(
         self, key_dtype: DTypeLike, value_dtype: DTypeLike, default_value: TensorLike, label: str | None, kept: bool
     ):
@@ -310,7 +314,7 @@ class _MutableTable(LookupInterface):
         self.resource_handle = self._create()
         self._name = self.resource_handle.op.name.split("/")[-1]
         if kept:
-            self.export()  # what a saver would write
+            get_default_graph().add_to_collection("saveable_objects", TableSaveable(self, self._given))
 
     def _create(self) -> Tensor:
         raise NotImplementedError
@@ -352,6 +356,22 @@ class _MutableTable(LookupInterface):
         handle = self.resource_handle
         with name_scope(name, f"{self.name}_lookup_table_export_values", [handle]), colocate_with(handle):
             return ops.lookup_table_export_v2(handle, Tkeys=self._key_dtype, Tvalues=self._value_dtype)
+
+
+class TableSaveable(SaveableObject):
+    """A table's pairs, as `NAME-keys` and `NAME-values` of a checkpoint."""
+
+    #: the collection names objects of this process alone
+    in_process_only = True
+
+    def __init__(self, table: _MutableTable, name: str):
+        keys, values = table.export()
+        super().__init__(table, [SaveSpec(keys, "", f"{name}-keys"), SaveSpec(values, "", f"{name}-values")], name)
+
+    def restore(self, restored_tensors: Sequence[Tensor], restored_shapes: Sequence[Any] | None) -> Operation:
+        handle = self.op.resource_handle
+        with name_scope(f"{self.name}_table_restore"), colocate_with(handle):
+            return ops.lookup_table_import_v2(handle, restored_tensors[0], restored_tensors[1])
 
 
 class MutableHashTable(_MutableTable):

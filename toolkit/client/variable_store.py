@@ -391,6 +391,8 @@ class _Request:
 
     def partitioned(self, partitioner: Partitioner) -> PartitionedVariable | BaseVariable:
         shape = as_shape(self.shape)
+        if isinstance(self.initializer, Tensor | BaseVariable):
+            shape = shape.merge(self.initializer.static_shape)
         if not shape.is_fully_defined:
             raise VariableError(f"partitioned variable '{self.name}' needs a fully known shape, not {shape}")
         found = self.store.partitioned.get(self.name)

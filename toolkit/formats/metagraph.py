@@ -7,13 +7,15 @@ written back from those messages, unknown fields included.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from google.protobuf.message import Message
 
+from schemas.graph_pb2 import GraphDef
 from schemas.meta_graph_pb2 import CollectionDef, MetaGraphDef, SignatureDef
 from schemas.meta_graph_pb2 import TensorInfo as TensorInfoProto
+from schemas.node_def_pb2 import NodeDef
 from toolkit.errors import GraphError
 from toolkit.formats import graphdef
 from toolkit.graph import attrs, dtypes, opdefs
@@ -124,18 +126,34 @@ def used_ops(graph: Graph) -> set[str]:
     """The ops that TensorFlow lists for a graph: those of its nodes, and of the functions that nodes call by their
     name or through a PartitionedCall. Names of functions are not among them."""
     library = graph.library
+    calls = ((node.op, node.attr_proto("f") if node.op in _CALLS else None) for node in graph.nodes)
+    return _used(calls, lambda name: library.function(name).node_def if name in library else None)
+
+
+def used_ops_of(graph_def: GraphDef) -> set[str]:
+    """`used_ops` of a message, whose nodes may have inputs that are not there."""
+    functions = {function.signature.name: function.node_def for function in graph_def.library.function}
+    return _used(_calls(graph_def.node), functions.get)
+
+
+def _calls(nodes: Iterable[NodeDef]) -> Iterable[tuple[str, AttrValue | None]]:
+    return ((node.op, node.attr.get("f") if node.op in _CALLS else None) for node in nodes)
+
+
+def _used(calls: Iterable[tuple[str, AttrValue | None]], body: Callable[[str], Iterable[NodeDef] | None]) -> set[str]:
     used: set[str] = set()
-    todo: list[Iterable[tuple[str, AttrValue | None]]] = []
-    todo.append((node.op, node.attr_proto("f") if node.op in _CALLS else None) for node in graph.nodes)
+    functions = {""}
+    todo = [calls]
     while todo:
         for op, function in todo.pop():
             called = function.func.name if function is not None else op
             for name in (op, called):
-                if name not in used and name in library:
-                    nodes = library.function(name).node_def
-                    todo.append((n.op, n.attr.get("f") if n.op in _CALLS else None) for n in nodes)
+                nodes = None if name in used else body(name)
+                if nodes is not None:
+                    functions.add(name)
+                    todo.append(_calls(nodes))
                 used.add(name)
-    return used.difference(library, [""])
+    return used - functions
 
 
 # -- signatures ------------------------------------------------------------------------------------------

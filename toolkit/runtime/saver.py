@@ -49,6 +49,7 @@ class Saver:
     Attributes:
         meta: as given; may be replaced by what the graph has become.
         restored: the prefix that was restored last.
+        policy: which checkpoints stay, and what the state file says of them.
     """
 
     def __init__(self, meta: MetaGraph, max_to_keep: int | None = None, keep_every_n_hours: float | None = None):
@@ -59,9 +60,7 @@ class Saver:
             max_to_keep = self._saver.max_to_keep if max_to_keep is None else max_to_keep
             keep_every_n_hours = keep_every_n_hours or self._saver.keep_checkpoint_every_n_hours or None
         # fewer than none, as a file may say, is no number to keep
-        self._policy = RetentionPolicy(
-            5 if max_to_keep is None else max(0, max_to_keep), keep_every_n_hours or _FOREVER
-        )
+        self.policy = RetentionPolicy(5 if max_to_keep is None else max(0, max_to_keep), keep_every_n_hours or _FOREVER)
 
     def save(
         self,
@@ -89,14 +88,16 @@ class Saver:
         session.access.grant(write=target + "*")
         storage.make_folder(target)
         if self._saver is not None:
-            feed = {self._saver.filename_tensor_name: _path_at(session, target)}
-            session.run(_tensor_name(self._saver.save_tensor_name), feed)
+            path = _path_at(session, target)
+            said = session.run(_tensor_name(self._saver.save_tensor_name), {self._saver.filename_tensor_name: path})
+            if isinstance(said, bytes) and said.decode() != path:
+                target = said.decode()  # the pattern of several files, where each device writes a V1 file
         else:
             self._save_by_name(session, target)
         if write_meta_graph:
             self._write_meta_graph(target + ".meta")
         if write_state:
-            self._policy.saved(target)
+            self.policy.saved(target)
         return target
 
     def restore(self, session: Session, prefix: str) -> str:
@@ -172,11 +173,11 @@ class Saver:
     @property
     def last_checkpoints(self) -> list[str]:
         """The checkpoints that are kept, oldest first."""
-        return self._policy.last_checkpoints
+        return self.policy.last_checkpoints
 
     def recover_prefixes(self, prefixes: Sequence[str]) -> None:
         """Take over checkpoints by name, so that they are rotated out too."""
-        self._policy.recover(prefixes)
+        self.policy.recover(prefixes)
 
     def recover(self, folder: str) -> None:
         """Take over the checkpoints that the folder's state file lists, so that they are rotated out too.
@@ -185,7 +186,7 @@ class Saver:
         """
         state = bundle.read_state(folder)
         if state is not None:
-            self._policy.recover([prefix for prefix in state.all_paths if paths.is_inside(folder, prefix)])
+            self.policy.recover([prefix for prefix in state.all_paths if paths.is_inside(folder, prefix)])
 
 
 def read_variables(session: Session, meta: MetaGraph, prefix: str) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 from toolkit.client import array_ops, ops
 from toolkit.client.context import get_default_graph
 from toolkit.client.scopes import device
-from toolkit.client.train.saver import assign_restored
+from toolkit.client.train.saveables import assign_restored
 from toolkit.client.variable_store import get_variable_scope
 from toolkit.formats import bundle
 from toolkit.formats.bundle.locate import find_prefix

@@ -18,20 +18,22 @@ from toolkit.formats.bundle.remote import is_remote
 _SECONDS_PER_HOUR = 3600.0
 
 
-def files_of(prefix: str) -> list[str]:
+def files_of(prefix: str, meta_graph_suffix: str = "meta") -> list[str]:
     """The files of a checkpoint: index, data files, MetaGraph; or the one file, or the shards, of a V1 checkpoint."""
     folder, stem = paths.split(prefix)
     escaped = re.escape(stem).replace(re.escape("?????"), r"\d{5}")
-    pattern = re.compile(escaped + r"(\.index|\.meta|\.data-\d{5}-of-\d{5})?")
+    of_shards = re.escape(re.sub(r"-\?{5}-of-\d{5}$", "", stem))  # several V1 files have one MetaGraph
+    meta = re.escape(meta_graph_suffix)
+    pattern = re.compile(rf"{escaped}(\.index|\.data-\d{{5}}-of-\d{{5}})?|{of_shards}\.{meta}")
     found = (paths.join(folder, name) for name in sorted(paths.names_in(folder)) if pattern.fullmatch(name))
     return [path for path in found if paths.is_file(path)]
 
 
-def remove_checkpoint(prefix: str, keep_meta_graph: bool = False) -> int:
+def remove_checkpoint(prefix: str, keep_meta_graph: bool = False, meta_graph_suffix: str = "meta") -> int:
     """Remove the files of a checkpoint, the index first, so that it is never half there; returns the bytes freed."""
     freed = 0
-    for file in sorted(files_of(prefix), key=lambda file: file != index_path(prefix)):
-        if keep_meta_graph and file.endswith(".meta"):
+    for file in sorted(files_of(prefix, meta_graph_suffix), key=lambda file: file != index_path(prefix)):
+        if keep_meta_graph and file.endswith(f".{meta_graph_suffix}"):
             continue
         freed += _size_and_time(file)[0]
         storage.remove(file)

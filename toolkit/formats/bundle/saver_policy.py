@@ -28,6 +28,7 @@ class RetentionPolicy:
         latest_filename: the name of the state file.
         relative: write paths relative to the folder.
         timestamps: write when each was saved, as TensorFlow 2's CheckpointManager does.
+        meta_graph_suffix: what the MetaGraph beside a checkpoint ends in.
         last: the recent checkpoints, oldest first, with the times they were saved at.
     """
 
@@ -36,6 +37,7 @@ class RetentionPolicy:
     latest_filename: str | None = None
     relative: bool = False
     timestamps: bool = False
+    meta_graph_suffix: str = "meta"
     clock: Callable[[], float] = time.time
     last: list[tuple[str, float]] = field(default_factory=list[tuple[str, float]])
     _next_kept: float = math.nan
@@ -73,7 +75,7 @@ class RetentionPolicy:
         if self.max_to_keep:  # a Saver that keeps everything keeps no list either
             self.last = [item for item in self.last if item[0] != prefix]
             self.last.append((prefix, self.clock()))
-            while len(self.last) > self.max_to_keep:
+            if len(self.last) > self.max_to_keep:  # one for each that comes, however many were taken over
                 gone.append(self.last.pop(0))
         removed: list[str] = []
         for old, saved_at in gone:
@@ -85,7 +87,7 @@ class RetentionPolicy:
                 removed.append(old)
         self.write_state(prefix)
         for old in removed:
-            remove_checkpoint(old, keep_meta_graph)
+            remove_checkpoint(old, keep_meta_graph, self.meta_graph_suffix)
         return removed
 
     def write_state(self, latest: str) -> None:

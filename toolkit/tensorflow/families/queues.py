@@ -9,6 +9,7 @@ from typing import Any
 from toolkit.client import input_pipelines, math_ops, ops, queues
 from toolkit.client.context import get_default_graph
 from toolkit.client.convert import as_dtype, as_shape, convert_to_tensor
+from toolkit.client.graph_messages import prepended, rename_all, stripped
 from toolkit.client.tensor import IndexedSlices
 from toolkit.errors import OutOfRangeError
 from toolkit.graph import dtypes as types_
@@ -83,6 +84,9 @@ class QueueRunner(queue_runner.QueueRunner):
         if queue_runner_def is not None:
             if queue is not None or enqueue_ops is not None:
                 raise ValueError("QueueRunner takes either a queue_runner_def or a queue with its enqueue operations")
+            if import_scope:
+                queue_runner_def = type(queue_runner_def).FromString(queue_runner_def.SerializeToString())
+                rename_all(queue_runner_def, lambda name: prepended(name, import_scope))
             made = queue_runner.QueueRunner.from_proto(queue_runner_def)
             self.__dict__.update(made.__dict__)
             self._proto, self._queue = queue_runner_def, None
@@ -119,7 +123,14 @@ class QueueRunner(queue_runner.QueueRunner):
         return self._op(self._proto.cancel_op_name)
 
     def to_proto(self, export_scope: Any = None) -> Any:
-        return self._proto
+        """The message; with a scope, its names without it, or None where the queue is not in it."""
+        if not export_scope:
+            return self._proto
+        if not self._proto.queue_name.startswith(export_scope):
+            return None
+        found = type(self._proto).FromString(self._proto.SerializeToString())
+        rename_all(found, lambda name: stripped(name, export_scope))
+        return found
 
     @classmethod
     def from_proto(cls, queue_runner_def: Any, import_scope: Any = None) -> QueueRunner:

@@ -4,26 +4,36 @@
 
 from __future__ import annotations
 
+import math
 import os
+import re
 from typing import Any
 
+import numpy as np
+
 from schemas import checkpoint_state_pb2, meta_graph_pb2, saver_pb2
-from toolkit.client import context, importing, variables
-from toolkit.client.export import to_meta_graph
+from toolkit.client import context, importing, scoped_graphs, variables
+from toolkit.client.graph_messages import prepended
+from toolkit.client.train.saveables import SaveableObject, SaveSpec, saveables
 from toolkit.client.train.saver import Saver as ClientSaver
+from toolkit.errors import NotFoundError
 from toolkit.formats import bundle
-from toolkit.formats.bundle import state
+from toolkit.formats.bundle import object_graph, state, storage
+from toolkit.formats.bundle.remote import is_remote
 from toolkit.formats.detect import Encoding, ModelKind
-from toolkit.formats.io import write_atomic
 from toolkit.formats.message import serialize
 from toolkit.formats.metagraph import strip_defaults
-from toolkit.formats.model import from_meta_graph, read_model, to_message
-from toolkit.graph.metagraph import MetaGraph
+from toolkit.formats.model import read_model, to_message
+from toolkit.graph.metagraph import GraphKeys, MetaGraph
 from toolkit.runtime import saver as runtime
+from toolkit.runtime import session as runtime_session
 from toolkit.tensorflow.deprecation import log
+from toolkit.tensorflow.families import training as global_steps
 
 #: where a graph keeps the SaverDefs of its savers, in the order in which they were made
 SAVERS = "toolkit.tensorflow.savers"
+
+_NAMES = ("filename_tensor_name", "save_tensor_name", "restore_op_name")
 
 
 class Saver:
@@ -38,43 +48,67 @@ class Saver:
         saver_def: Any = None, builder: Any = None, defer_build: bool = False, allow_empty: bool = False,
         write_version: int = 2, pad_step_number: bool = False, save_relative_paths: bool = False, filename: Any = None,
     ):  # fmt: skip
+        if defer_build and var_list:
+            raise ValueError("a saver whose nodes are added later saves what there is then; leave var_list out")
+        if builder is not None and type(builder) is not BaseSaverBuilder:
+            raise ValueError(f"{builder!r}: savers with nodes of their own are not supported; leave builder out")
         self._graph = context.get_default_graph()
         self._pad = pad_step_number
-        self._max = max_to_keep or 0
-        self._hours = keep_checkpoint_every_n_hours
         self._empty = False
+        self._built = False
         self._allows_none = allow_empty
+        self._var_list = var_list
+        self._scope = name
+        self._sharded = sharded
+        # one RestoreV2 reads everything, so there is no order to ask for: restore_sequentially changes nothing
+        self._options: dict[str, Any] = {
+            "max_to_keep": max_to_keep or 0, "keep_checkpoint_every_n_hours": keep_checkpoint_every_n_hours,
+            "name": name, "sharded": sharded, "filename": filename or "model", "reshape": reshape,
+            "version": write_version,
+        }  # fmt: skip
         self._runs: runtime.Saver | None = None
-        self._arguments: Any = (var_list, self._max, self._hours, name, sharded, restore_sequentially)
-        self._filename = filename or "model"
+        self._relative = save_relative_paths
         self.saver_def: saver_pb2.SaverDef | None = saver_def
-        if saver_def is None and not defer_build:
+        if not defer_build:
             self.build()
 
     def build(self) -> None:
-        """Add the nodes.
+        """Add the nodes, once.
 
         Raises:
-            ValueError: there are no variables, and `allow_empty` was not given.
+            ValueError: there are no variables, and `allow_empty` was not given; a SaverDef lacks a name.
         """
-        if self.saver_def is not None:
+        if self._built:
             return
-        chosen = self._arguments[0]
-        if chosen is None:
-            chosen = variables.global_variables() + context.get_default_graph().get_collection("saveable_objects")
-        if not chosen:
+        self._built = True
+        if self.saver_def is not None:
+            self._take_def(self.saver_def)
+            return
+        if self._var_list is None:
+            self._var_list = all_saveable()
+        if not self._var_list:
             if not self._allows_none:
                 raise ValueError("No variables to save")
             self._empty = True
             return
-        self.saver_def = ClientSaver(chosen, *self._arguments[1:], filename=self._filename).saver_def
+        self.saver_def = ClientSaver(self._var_list, **self._options).saver_def
         self._graph.extras.setdefault(SAVERS, []).append(self.saver_def)
 
+    def _take_def(self, given: Any) -> None:
+        if not hasattr(given, "save_tensor_name"):
+            raise ValueError(f"saver_def is a SaverDef message, not {given!r}")
+        if self._scope:
+            for field in _NAMES:
+                setattr(given, field, _in_scope(self._scope, getattr(given, field)))
+        for field in ("save_tensor_name", "restore_op_name"):
+            if not getattr(given, field):
+                raise ValueError(f"the SaverDef has no {field}; give one that as_saver_def() of a saver returned")
+        self._sharded = given.sharded
+
     def _runtime(self) -> runtime.Saver:
-        meta = to_meta_graph(self._graph, saver_def=self.saver_def, left_out=log().warning)
         if self._runs is None:
-            self._runs = runtime.Saver(meta, self._max, self._hours)
-        self._runs.meta = meta  # the graph may have grown
+            self._runs = runtime.Saver(MetaGraph(self._graph.core, saver=self.saver_def))
+            self._runs.policy.relative = self._relative
         return self._runs
 
     def save(
@@ -82,104 +116,209 @@ class Saver:
         meta_graph_suffix: str = "meta", write_meta_graph: bool = True, write_state: bool = True,
         strip_default_attrs: bool = False, save_debug_info: bool = False,
     ) -> str | None:  # fmt: skip
-        """Write a checkpoint; returns its prefix."""
-        if self._empty:
-            return None
-        folder = os.path.dirname(save_path)
-        if folder and not os.path.isdir(folder):
-            raise ValueError(f"{save_path}: there is no folder {folder} to save in")
-        step = global_step
-        if step is not None and not isinstance(step, int):
-            step = int(sess.run(step) if hasattr(step, "graph") else step)
-        prefix = save_path
-        if step is not None and self._pad:
-            prefix, step = f"{save_path}-{step:08d}", None
-        return self._runtime().save(sess, prefix, step, write_meta_graph=write_meta_graph, write_state=write_state)
+        """Write a checkpoint; returns its prefix, or None where there is nothing to save.
+
+        Raises:
+            RuntimeError: the nodes were to be added later, and are not.
+            ValueError: the name of the state file is a path, or the checkpoint's.
+            TypeError: it is no session.
+        """
+        if not self._built:
+            raise RuntimeError("the saver has no nodes yet; call build() before save()")
+        if os.path.split(latest_filename or "")[0]:
+            raise ValueError(f"latest_filename '{latest_filename}' is a path; it names a file beside the checkpoint")
+        save_path = os.fspath(save_path) if not isinstance(save_path, bytes) else save_path.decode()
+        is_state = os.path.basename(save_path) == (latest_filename or "checkpoint")
+        if global_step is None and is_state and not self._sharded:
+            raise ValueError(f"save_path '{save_path}' has the name of the state file; choose another")
+        if not isinstance(sess, runtime_session.Session) and not hasattr(sess, "run"):
+            raise TypeError(f"sess must be a Session; got {sess!r}")
+        prefix = save_path if global_step is None else f"{save_path}-{self._step(sess, global_step)}"
+        written = None
+        if not self._empty:
+            saver = self._runtime()
+            saver.policy.latest_filename = latest_filename
+            saver.policy.meta_graph_suffix = meta_graph_suffix
+            written = saver.save(sess, prefix, write_meta_graph=False, write_state=write_state)
+        if write_meta_graph:
+            stem = re.sub(r"-\?{5}-of-\d{5}$", "", prefix)
+            self._graph_of(sess, f"{stem}.{meta_graph_suffix}", strip_default_attrs)
+        return written
+
+    def _graph_of(self, sess: Any, path: str, strip_default_attrs: bool) -> None:
+        with sess.graph.as_default():
+            self.export_meta_graph(path, strip_default_attrs=strip_default_attrs)
+
+    def _step(self, sess: Any, step: Any) -> str:
+        number = int(step) if isinstance(step, int | np.integer) else int(global_steps.global_step(sess, step))
+        return f"{number:08d}" if self._pad else f"{number:d}"
 
     def restore(self, sess: Any, save_path: str) -> None:
+        """Read a checkpoint into the variables, by their names; an object-based one by the names it was written from.
+
+        Raises:
+            ValueError: there is no such checkpoint.
+            NotFoundError, InvalidArgumentError: it has not what the graph needs.
+        """
         if self._empty:
             return
         if save_path is None:  # pyright: ignore[reportUnnecessaryComparison]
             raise ValueError("save_path is None; expected the prefix of a checkpoint")
+        save_path = os.fspath(save_path) if not isinstance(save_path, bytes) else save_path.decode()
         if not state.exists(save_path):
             raise ValueError(f"{save_path}: there is no checkpoint of this prefix")
-        self._runtime().restore(sess, save_path)
+        log().info("Restoring parameters from %s", save_path)
+        try:
+            self._runtime().restore(sess, save_path)
+        except NotFoundError:
+            if self._var_list is None or not self._by_objects(sess, save_path):
+                raise
+
+    def _by_objects(self, sess: Any, save_path: str) -> bool:
+        """Restore from an object-based checkpoint; False where it is none."""
+        with bundle.open_checkpoint(save_path) as source:
+            objects = object_graph.find_object_graph(source)
+        if objects is None:
+            return False
+        keys = {full: key for key, full in objects.keys().items()}
+        renamed: dict[str, Any] = {}
+        for each in saveables(self._var_list):
+            for spec in each.specs:
+                if spec.name not in keys:
+                    return False
+                renamed[keys[spec.name]] = each.op
+        log().warning("%s is an object-based checkpoint; its variables are found by the names they had", save_path)
+        with self._graph.as_default():
+            Saver(renamed).restore(sess, save_path)
+        return True
 
     @property
     def last_checkpoints(self) -> list[str]:
+        """The checkpoints that are kept, oldest first."""
         return [] if self._runs is None else self._runs.last_checkpoints
 
     def set_last_checkpoints(self, last_checkpoints: list[str]) -> None:
-        self._runtime().recover_prefixes(last_checkpoints)
-
-    def recover_last_checkpoints(self, checkpoint_paths: list[str]) -> None:
-        self._runtime().recover_prefixes([path for path in checkpoint_paths if state.exists(path)])
+        """Take over checkpoints, which then count, but are never removed: nothing says how old they are."""
+        assert isinstance(last_checkpoints, list)
+        self._runtime().policy.last = [(path, math.inf) for path in last_checkpoints]
 
     def set_last_checkpoints_with_time(self, last_checkpoints_with_time: list[Any]) -> None:
-        """As `set_last_checkpoints`, of pairs of a path and when it was written."""
-        self._runtime().recover_prefixes([path for path, _ in last_checkpoints_with_time])
+        """Take over pairs of a checkpoint and when it was written."""
+        assert isinstance(last_checkpoints_with_time, list)
+        self._runtime().policy.last = list(last_checkpoints_with_time)
+
+    def recover_last_checkpoints(self, checkpoint_paths: list[str]) -> None:
+        """Take over those that are there, with the times of their files."""
+        self._runtime().recover_prefixes(checkpoint_paths)
 
     @staticmethod
     def from_proto(saver_def: saver_pb2.SaverDef, import_scope: str | None = None) -> Saver:
-        """A saver whose nodes are in the default graph, under a scope's name."""
-        scoped = saver_pb2.SaverDef.FromString(saver_def.SerializeToString())
-        if import_scope:
-            for field in ("filename_tensor_name", "save_tensor_name", "restore_op_name"):
-                setattr(scoped, field, f"{import_scope}/{getattr(scoped, field)}")
-        return Saver(saver_def=scoped, max_to_keep=scoped.max_to_keep, name=import_scope)
+        """A saver whose nodes are in the default graph, under a scope's name (which is written into the SaverDef)."""
+        return Saver(saver_def=saver_def, name=import_scope)
 
     def as_saver_def(self) -> saver_pb2.SaverDef | None:
         return self.saver_def
 
     def to_proto(self, export_scope: Any = None) -> saver_pb2.SaverDef | None:
-        return self.saver_def
+        """The SaverDef; with a scope, its names without that scope, or None where they are not in it."""
+        if export_scope is None or self.saver_def is None:
+            return self.saver_def
+        return scoped_graphs.saver_in_scope(self.saver_def, export_scope)
 
     def export_meta_graph(
         self, filename: Any = None, collection_list: Any = None, as_text: bool = False, export_scope: Any = None,
         clear_devices: bool = False, clear_extraneous_savers: bool = False, strip_default_attrs: bool = False,
         save_debug_info: bool = False,
     ) -> Any:  # fmt: skip
-        return export_meta_graph(filename, saver_def=self.saver_def, collection_list=collection_list, as_text=as_text,
-                                 graph=self._graph, clear_devices=clear_devices,
-                                 strip_default_attrs=strip_default_attrs)  # fmt: skip
+        return export_meta_graph(
+            filename, saver_def=self.saver_def, collection_list=collection_list, as_text=as_text,
+            export_scope=export_scope, clear_devices=clear_devices, clear_extraneous_savers=clear_extraneous_savers,
+            strip_default_attrs=strip_default_attrs, save_debug_info=save_debug_info,
+        )  # fmt: skip
+
+
+class BaseSaverBuilder:
+    """What internal names of TensorFlow's savers are called: the pieces of saveable objects."""
+
+    SaveSpec = SaveSpec
+    SaveableObject = SaveableObject
+
+    def __init__(self, write_version: int = 2):
+        self._write_version = write_version
+
+
+def all_saveable(scope: str | None = None) -> list[Any]:
+    """What a saver saves that is told nothing: global variables, and what the collection of saveable objects has."""
+    return variables.global_variables(scope) + context.get_default_graph().get_collection("saveable_objects", scope)
+
+
+def _in_scope(scope: str, name: str) -> str:
+    return prepended(name, scope)
 
 
 def export_meta_graph(
     filename: Any = None, meta_info_def: Any = None, graph_def: Any = None, saver_def: Any = None,
     collection_list: Any = None, as_text: bool = False, graph: Any = None, export_scope: Any = None,
     clear_devices: bool = False, clear_extraneous_savers: bool = False, strip_default_attrs: bool = False,
-    save_debug_info: bool = False, **kwargs: Any,
+    save_debug_info: bool = False, unbound_inputs_col_name: str = "unbound_inputs",
 ) -> Any:  # fmt: skip
-    """The MetaGraphDef of a graph; also written to a file where one is named."""
-    meta: MetaGraph = to_meta_graph(graph, saver_def=saver_def, left_out=log().warning)
-    if collection_list is not None:
-        meta.collections = {key: value for key, value in meta.collections.items() if key in collection_list}
-    message = to_message(from_meta_graph(meta), ModelKind.META_GRAPH)
-    if clear_devices:
-        for node in message.graph_def.node:
-            node.device = ""
+    """The MetaGraphDef of a graph, or of a scope of it; also written to a file where one is named.
+
+    What files of debug information hold, the lines of the program that made each node, is not kept here, so
+    `save_debug_info` writes none.
+    """
+    message = scoped_graphs.export_scoped(
+        graph or context.get_default_graph(), export_scope, graph_def, saver_def, collection_list, meta_info_def,
+        clear_devices=clear_devices, clear_extraneous_savers=clear_extraneous_savers,
+        unbound_inputs=unbound_inputs_col_name, left_out=log().warning,
+    )  # fmt: skip
     if strip_default_attrs:
         strip_defaults(message)
+        message.meta_info_def.stripped_default_attrs = True
     if filename:
-        write_atomic(filename, serialize(message, Encoding.TEXT if as_text else Encoding.BINARY, filename))
+        storage.write_file(filename, serialize(message, Encoding.TEXT if as_text else Encoding.BINARY, filename))
     return message
 
 
 def import_meta_graph(
     meta_graph_or_file: Any, clear_devices: bool = False, import_scope: Any = None, **kwargs: Any
 ) -> Saver | None:
-    """Add a MetaGraph to the default graph; returns its saver, or None where it has none and no variables."""
-    if isinstance(meta_graph_or_file, str):
-        meta = read_model(meta_graph_or_file).meta
-    else:
-        from toolkit.formats.metagraph import from_proto
+    """Add a MetaGraph to the default graph; returns its saver, or None where it has none and no variables.
 
-        message: Any = meta_graph_or_file
-        meta = from_proto(meta_graph_pb2.MetaGraphDef.FromString(message.SerializeToString()))
-    found = importing.import_meta_graph(meta, import_scope)
-    if found is not None:
-        return Saver(saver_def=found, name=import_scope)
-    return Saver() if variables.global_variables() else None
+    Further keywords: `input_map`, `restore_collections_predicate`, `unbound_inputs_col_name`, `graph`.
+
+    Raises:
+        OSError: there is no such file.
+        ValueError: inputs are unbound that `input_map` does not bind.
+    """
+    from toolkit.tensorflow.families import queues  # its runners may be in a collection
+
+    importing.READERS.setdefault(GraphKeys.QUEUE_RUNNERS, lambda found: queues.QueueRunner(queue_runner_def=found))
+    importing.READERS.setdefault(GraphKeys.SAVERS, lambda found: Saver(saver_def=found))
+    message = read_meta_graph(meta_graph_or_file)
+    graph = kwargs.pop("graph", None) or context.get_default_graph()
+    with graph.as_default():
+        scope = scoped_graphs.import_scoped(message, import_scope, clear_devices=clear_devices, **kwargs)
+        if message.HasField("saver_def"):
+            return Saver(saver_def=saver_pb2.SaverDef.FromString(message.saver_def.SerializeToString()), name=scope)
+        if all_saveable(import_scope):
+            return Saver()
+    log().info("there are no variables in the graph, so no saver was made")
+    return None
+
+
+def read_meta_graph(message_or_file: Any) -> meta_graph_pb2.MetaGraphDef:
+    """A copy of a MetaGraphDef, or what a file has, binary or text.
+
+    Raises:
+        OSError: there is no such file.
+    """
+    if hasattr(message_or_file, "SerializeToString"):
+        return meta_graph_pb2.MetaGraphDef.FromString(message_or_file.SerializeToString())
+    path = os.fspath(message_or_file)
+    if not is_remote(path) and not os.path.exists(path):
+        raise OSError(f"File {path} does not exist.")
+    return to_message(read_model(path), ModelKind.META_GRAPH)
 
 
 def latest_checkpoint(checkpoint_dir: Any, latest_filename: Any = None) -> str | None:
