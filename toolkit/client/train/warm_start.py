@@ -198,6 +198,6 @@ def _full_shape(parts: list[Any]) -> list[int]:
 
 def _set_initializer(variable: Any, value: Any) -> None:
     """Let the variable's initializer assign this value."""
-    op = assign_restored(variable.graph, variable, value)
+    op = assign_restored(variable, value)
     variable.initializer = getattr(op, "op", op)
     variable.initial_value = variable.safe_initial_value = value

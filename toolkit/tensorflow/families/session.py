@@ -10,6 +10,7 @@ from typing import Any
 
 from schemas import config_pb2
 from toolkit.client import context, session_stack
+from toolkit.runtime import config_fields
 from toolkit.runtime import session as runtime
 from toolkit.runtime.targets import is_remote
 from toolkit.tensorflow.families import handles
@@ -32,21 +33,35 @@ def defaults() -> dict[str, Any]:
 
 
 def settings(config: Any) -> dict[str, Any]:
-    """A ConfigProto as the settings of a session.
+    """A ConfigProto as the settings of a session; what becomes of each field is in `runtime/config_fields`.
 
-    Threads, the number of CPU devices and a timeout are heeded. Nodes that ask for a device that is not here run on one
-    that is, whatever `allow_soft_placement` says: programs come with the devices of the machine they were written on.
+    Raises:
+        OpError: a value that cannot be, or that asks for what is refused.
     """
     found: dict[str, Any] = defaults()
     if config is None:
         return found
+    config_fields.check_config(config)
     if config.intra_op_parallelism_threads > 0:
         found["threads"] = config.intra_op_parallelism_threads
-    if config.inter_op_parallelism_threads > 1:
-        found["inter_op_threads"] = config.inter_op_parallelism_threads
+    pools = config.session_inter_op_thread_pool
+    threads = (pools[0].num_threads if pools else 0) or config.inter_op_parallelism_threads
+    if threads > 1:
+        found["inter_op_threads"] = threads
+    if config.experimental.executor_type == "SINGLE_THREADED_EXECUTOR":
+        found.pop("inter_op_threads", None)
     if config.device_count.get("CPU", 1) > 1:
         found["devices"] = {"CPU": config.device_count["CPU"]}
     return found
+
+
+_METADATA = "session_metadata"
+
+
+def _logs_placement(config: Any) -> bool:
+    module = sys.modules.get("toolkit.tensorflow.families.config")
+    chosen: Any = None if module is None else module.settings
+    return bool(chosen is not None and chosen.log_placement if config is None else config.log_device_placement)
 
 
 #: what is told of every session when it is opened: `graphmill build --until session` listens
@@ -69,11 +84,14 @@ class BaseSession(runtime.Session):
             listener(graph)
         target = target.decode() if isinstance(target, bytes) else target or ""
         self._target = target
+        self._config = None if config is None else config_pb2.ConfigProto.FromString(config.SerializeToString())
         if is_remote(target):
-            super().__init__(graph, target=target, config=config or config_pb2.ConfigProto())
+            super().__init__(graph, target=target, config=self._config or config_pb2.ConfigProto())
         else:
-            super().__init__(graph, target=target, **settings(config))
-        self._timeout = 0 if config is None else config.operation_timeout_in_ms
+            alone = self._config is not None and self._config.isolate_session_state
+            super().__init__(graph, target="" if alone else target, **settings(config))
+        self._timeout = 0 if self._config is None else max(0, self._config.operation_timeout_in_ms)
+        self._logged: set[str] | None = set() if _logs_placement(self._config) else None
 
     @property
     def sess_str(self) -> str:
@@ -86,8 +104,22 @@ class BaseSession(runtime.Session):
     def run(  # type: ignore[override]  # TensorFlow's run has no keywords of ours
         self, fetches: Any, feed_dict: Any = None, options: Any = None, run_metadata: Any = None
     ) -> Any:
+        if options is not None:
+            config_fields.check_run_options(options, self._config)
         values = super().run(fetches, feed_dict, options, run_metadata, timeout_ms=self._timeout or None)
+        if run_metadata is not None and self._config is not None and self._config.experimental.HasField(_METADATA):
+            run_metadata.session_metadata.CopyFrom(self._config.experimental.session_metadata)
         return handles.wrapped(fetches, values, self) if handles.USED in self.graph.extras else values
+
+    def _compile(self, feeds: Any, fetches: Any, targets: Any) -> Any:
+        compiled = super()._compile(feeds, fetches, targets)
+        if self._logged is not None:
+            for device, graph in compiled.stages.partitions.items():
+                for node in graph:
+                    if not node.op.startswith("_") and node.name not in self._logged:
+                        self._logged.add(node.name)
+                        print(f"{node.name}: ({node.op}): {device}", file=sys.stderr)
+        return compiled
 
     def make_callable(self, fetches: Any, feed_list: Any = None, accept_options: bool = False) -> Callable[..., Any]:
         call = super().make_callable(fetches, feed_list or [])
