@@ -110,16 +110,43 @@ class FormatError(GraphmillError):
     """Bytes that are not what they should be: truncated, damaged, of another kind."""
 
 
-class GraphError(GraphmillError):
-    """A graph that breaks the rules: unknown op, dangling input, duplicate name, cycle, wrong dtype."""
+class ArgumentTypeError(UsageError, TypeError):
+    """An argument of a type that says nothing here; programs catch TensorFlow's TypeError."""
 
 
-class VariableError(GraphError, ValueError):
-    """A variable that is there already, or is not, or is another than asked for; programs catch a ValueError."""
+class ArgumentValueError(UsageError, ValueError):
+    """An argument of the right type that does not fit; programs catch TensorFlow's ValueError."""
 
 
-class SaverError(UsageError, ValueError):
-    """What a saver cannot save, or not under these names; programs catch a ValueError."""
+class ClosedError(UsageError, RuntimeError):
+    """What is closed is used."""
+
+
+class GraphError(GraphmillError, ValueError):
+    """A graph that breaks the rules: unknown op, dangling input, duplicate name, cycle, wrong dtype.
+
+    Programs that make graphs catch TensorFlow's ValueError.
+    """
+
+
+class NoValueError(GraphError, TypeError):
+    """A tensor of a graph is used as if it had a value: iterated over, in an `if`."""
+
+
+class OperandTypeError(GraphError, TypeError):
+    """An operation is given a tensor of a type that it does not take."""
+
+
+class FinalizedError(GraphError, RuntimeError):
+    """A graph that takes no more operations is given one."""
+
+
+class VariableError(GraphError):
+    """A variable that is there already, or is not, or is another than asked for."""
+
+
+class SaverError(ArgumentValueError):
+    """What a saver cannot save, or not under these names."""
 
 
 class MultipleMistakesError(GraphmillError):

@@ -14,7 +14,7 @@ from toolkit.client.convert import as_dtype, as_shape, convert_to_tensor, holds_
 from toolkit.client.graph import Graph
 from toolkit.client.operation import Operation
 from toolkit.client.tensor import Tensor, TensorLike
-from toolkit.errors import GraphError, GraphmillError, did_you_mean
+from toolkit.errors import GraphError, GraphmillError, OperandTypeError, did_you_mean
 from toolkit.graph.attrs import FuncRef, encode
 from toolkit.graph.dtypes import DType
 from toolkit.graph.opdefs import ArgDef, AttrDef, OpDef
@@ -232,8 +232,9 @@ class _Builder:
         if wanted is not None and tensor.dtype.base is not wanted.base:
             source = self.inferred_from.get(arg.type_attr)
             expected = f"{wanted.base} of {source}" if source and not arg.type else f"expected type {wanted.base}"
-            raise self.fail(
-                f"input '{arg.name}' of {self.op_def.name} has type {tensor.dtype.base} that does not match {expected}"
+            raise OperandTypeError(
+                f"input '{arg.name}' of {self.op_def.name} has type {tensor.dtype.base} that does not match {expected}",
+                node=self.name,
             )
         return tensor
 

@@ -18,7 +18,7 @@ from toolkit.client.graph_stack import default_graph
 from toolkit.client.operation import Operation
 from toolkit.client.static_shapes import GrowingShapes
 from toolkit.client.tensor import Tensor
-from toolkit.errors import GraphError, UsageError, did_you_mean
+from toolkit.errors import ArgumentTypeError, ArgumentValueError, FinalizedError, GraphError, did_you_mean
 from toolkit.graph.attrs import encode
 from toolkit.graph.device import DeviceSpec
 from toolkit.graph.graph import Graph as CoreGraph
@@ -155,13 +155,13 @@ class Graph:
 
         Raises:
             GraphError: it does not exist, or belongs to another graph.
-            UsageError: it is something else.
+            ArgumentTypeError: it is something else.
         """
         if isinstance(thing, str):
             return self.get_tensor_by_name(thing) if ":" in thing else self.get_operation_by_name(thing)
         element = thing.graph_element() if hasattr(thing, "graph_element") else thing
         if not isinstance(element, Tensor | Operation):
-            raise UsageError(f"{thing!r} is neither a tensor nor an operation")
+            raise ArgumentTypeError(f"{thing!r} is neither a tensor nor an operation")
         if element.graph is not self:
             raise GraphError(f"'{element.name}' is not an element of this graph")
         return element
@@ -261,7 +261,7 @@ class Graph:
         operation and returns its device; None shuts outer device scopes off.
 
         Raises:
-            UsageError: the text is not a device name.
+            ArgumentValueError: the text is not a device name.
         """
         self._devices.append(DeviceSpec.parse(spec) if isinstance(spec, str) else spec)
         try:
@@ -281,6 +281,8 @@ class Graph:
         Device scopes outside do not reach in. `ignore_existing` drops outer colocations; `target` may be None
         then.
         """
+        if target is None and not ignore_existing:
+            raise ArgumentValueError("there is nothing to be placed with; None is for ignore_existing=True")
         devices, colocation = self._devices, self._colocation
         with_target = [] if target is None else [_operation_of(target, self.core)]
         self._devices = []
@@ -301,7 +303,12 @@ class Graph:
             self._controls = []
             self.control_flow_context = None
         else:
-            waited = dict.fromkeys(_operation_of(thing, self.core) for thing in control_inputs)
+            waited = dict.fromkeys(
+                self.get_operation_by_name(thing.partition(":")[0])
+                if isinstance(thing, str)
+                else _operation_of(thing, self.core)
+                for thing in control_inputs
+            )
             self._controls = [*controls, _ControlInputs(list(waited))]
         try:
             yield
@@ -322,6 +329,9 @@ class Graph:
     @contextmanager
     def gradient_override_map(self, overrides: Mapping[str, str]) -> Generator[None]:
         """Use other gradient functions, by registered name, for op types made inside (`_gradient_op_type`)."""
+        names = [*overrides, *overrides.values()] if isinstance(overrides, Mapping) else [overrides]
+        if not all(isinstance(name, str) for name in names):
+            raise ArgumentTypeError(f"what overrides gradients is a dict from ops to names, not {overrides!r}")
         outer = self._gradient_overrides
         self._gradient_overrides = {**outer, **overrides}
         try:
@@ -471,12 +481,15 @@ class Graph:
             if isinstance(entry, DeviceSpec):
                 op.node.device = str(DeviceSpec.parse(op.node.device).override(entry))
             else:
-                chosen = entry(op)
-                op.node.device = str(DeviceSpec.parse(chosen) if isinstance(chosen, str) else chosen or "")
+                chosen: Any = entry(op)
+                if not isinstance(chosen, str | DeviceSpec) and not hasattr(chosen, "to_string"):
+                    said = f"a device function returned {chosen!r} for '{op.name}'; expected a device, or '' for none"
+                    raise ArgumentTypeError(said)
+                op.node.device = chosen if isinstance(chosen, str) else getattr(chosen, "to_string", chosen.__str__)()
 
     def _check_open(self) -> None:
         if self._finalized:
-            raise GraphError("the graph is finalized and cannot be changed")
+            raise FinalizedError("the graph is finalized and cannot be changed")
 
     def mark_names_used(self, names: Iterable[str]) -> None:
         """Reserve names (and the scopes they are in) of nodes that were put into `core` directly."""
@@ -490,7 +503,7 @@ def _operation_of(thing: Any, graph: CoreGraph) -> Operation:
     """The operation that an operation, tensor, variable or IndexedSlices of a graph stands for.
 
     Raises:
-        UsageError: it is something else.
+        ArgumentTypeError: it is something else.
     """
     if isinstance(thing, Operation):
         return thing
@@ -499,5 +512,5 @@ def _operation_of(thing: Any, graph: CoreGraph) -> Operation:
         return op
     if isinstance(thing, str):
         hint = did_you_mean(thing, [node.name for node in graph.nodes])
-        raise UsageError(f"'{thing}' is a name; give the operation or tensor itself{hint}")
-    raise UsageError(f"{thing!r} is neither an operation nor a tensor nor a variable")
+        raise ArgumentTypeError(f"'{thing}' is a name; give the operation or tensor itself{hint}")
+    raise ArgumentTypeError(f"{thing!r} is neither an operation nor a tensor nor a variable")

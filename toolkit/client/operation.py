@@ -130,4 +130,7 @@ class Operation(GraphElement):
         return Output(self.node, index)
 
     def __repr__(self) -> str:
-        return f"<Operation '{self.name}' type={self.type}>"
+        return f"<tf.Operation '{self.name}' type={self.type}>"
+
+    def __str__(self) -> str:
+        return str(self.node_def)

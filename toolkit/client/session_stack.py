@@ -11,7 +11,7 @@ from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from typing import Any, Protocol
 
-from toolkit.errors import UsageError
+from toolkit.errors import ArgumentValueError
 
 
 class SessionLike(Protocol):
@@ -63,11 +63,11 @@ def session_for(session: SessionLike | None, graph: Any, what: str) -> SessionLi
     """The session to use: the one given, else the default one.
 
     Raises:
-        UsageError: there is none, or it runs another graph.
+        ArgumentValueError: there is none, or it runs another graph.
     """
     found = session or get_default_session()
     if found is None:
-        raise UsageError(f"{what} needs a session: use it inside 'with Session(graph):' or pass session=")
+        raise ArgumentValueError(f"{what} needs a session: use it inside 'with Session(graph):' or pass session=")
     if found.graph is not graph and getattr(found.graph, "core", found.graph) is not graph.core:
-        raise UsageError(f"{what}: the session runs another graph; use the session of the graph it belongs to")
+        raise ArgumentValueError(f"{what}: the session runs another graph; use the session of the graph it belongs to")
     return found

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec
 from toolkit.client import session_stack
 from toolkit.client.elements import GraphElement
 from toolkit.client.tensor_shape import plain_shape
-from toolkit.errors import GraphError
+from toolkit.errors import GraphError, NoValueError
 from toolkit.graph.dtypes import DType
 from toolkit.graph.node import Output
 from toolkit.graph.shape import Shape
@@ -87,6 +87,11 @@ class Tensor(GraphElement):
         return f"{self.op.name}:{self.index}"
 
     @property
+    def value_index(self) -> int:
+        """TensorFlow's name for `index`."""
+        return self.index
+
+    @property
     def graph(self) -> Graph:
         return self.op.graph
 
@@ -145,20 +150,26 @@ class Tensor(GraphElement):
         return session_stack.session_for(session, self.graph, f"eval of '{self.name}'").run(self, feed_dict)
 
     def __repr__(self) -> str:
-        return f"<Tensor '{self.name}' shape={self.static_shape} dtype={self.dtype}>"
+        return f"<tf.Tensor '{self.name}' shape={self.shape} dtype={self.dtype}>"
+
+    def __str__(self) -> str:
+        shape = "" if self.static_shape.rank is None else f", shape={self.shape}"
+        device = f", device={self.device}" if self.device else ""
+        return f'Tensor("{self.name}"{shape}, dtype={self.dtype}{device})'
 
     # -- what TensorFlow 1 forbids, because a handle has no value ------------------------------------------
 
     def __bool__(self) -> NoReturn:
-        raise GraphError(f"'{self.name}' has no value while the graph is built; use cond(), not a Python 'if'")
+        raise NoValueError(f"'{self.name}' has no value while the graph is built; use cond(), not a Python 'if'")
 
     def __iter__(self) -> Iterator[Tensor]:
-        length = self.static_shape[0] if self.static_shape.rank else None
-        if length is None:
-            raise GraphError(
-                f"'{self.name}' of shape {self.static_shape} cannot be iterated over; its length is unknown"
-            )
-        return (self[i] for i in range(length))
+        raise NoValueError(
+            f"'{self.name}' of shape {self.static_shape} cannot be iterated over while the graph is built; use "
+            "unstack(), map_fn() or while_loop()"
+        )
+
+    def __array__(self, *_: Any, **__: Any) -> NoReturn:
+        raise NotImplementedError(f"'{self.name}' has no value while the graph is built, so it cannot become an array")
 
     # -- operators ---------------------------------------------------------------------------------------
 

@@ -6,7 +6,7 @@ import re
 import zlib
 from dataclasses import dataclass, replace
 
-from toolkit.errors import UsageError
+from toolkit.errors import ArgumentValueError
 
 _FIELD = re.compile(
     r"/(?:job:(?P<job>[A-Za-z_][A-Za-z0-9_]*)|replica:(?P<replica>\d+|\*)|task:(?P<task>\d+|\*)"
@@ -35,7 +35,7 @@ class DeviceSpec:
         Accepts /device:GPU:0, and the old /gpu:0; types are upper-cased.
 
         Raises:
-            UsageError: the text is not a device name.
+            ArgumentValueError: the text is not a device name.
         """
         values: dict[str, str] = {}
         position = 0
@@ -45,7 +45,7 @@ class DeviceSpec:
                 continue
             match = _FIELD.match(text, position)
             if match is None:
-                raise UsageError(
+                raise ArgumentValueError(
                     f"'{text}' is not a device name; expected parts such as /job:worker/task:0/device:CPU:0"
                 )
             for key, value in match.groupdict().items():
@@ -53,7 +53,7 @@ class DeviceSpec:
                     continue
                 key = {"short": "kind", "short_index": "index"}.get(key, key)
                 if key in values:
-                    raise UsageError(f"device name '{text}' gives its {key} twice")
+                    raise ArgumentValueError(f"device name '{text}' gives its {key} twice")
                 values[key] = value
             position = match.end()
 

@@ -10,7 +10,7 @@ import numpy as np
 from toolkit.client import nest
 from toolkit.client.elements import Composite, GraphElement
 from toolkit.client.tensor import IndexedSlices
-from toolkit.errors import GraphError, UsageError
+from toolkit.errors import ArgumentTypeError, ArgumentValueError, GraphError, UsageError
 from toolkit.graph.dtypes import DType, from_numpy
 from toolkit.graph.node import Output
 from toolkit.graph.shape import UNKNOWN, Shape
@@ -77,11 +77,11 @@ def feed_array(output: Output, value: Any, shape: Shape | None = None, *, casts:
     if dtype.kind in "rv":
         return value
     if isinstance(value, GraphElement | IndexedSlices):
-        raise UsageError(f"the value fed for '{output.name}' is a graph element; feed an array")
+        raise ArgumentTypeError(f"the value fed for '{output.name}' is a graph element; feed an array")
     array = _cast(value, dtype, output.name) if casts else _convert(value, dtype, output.name)
     wanted = placeholder_shape(output) if shape is None else shape
     if not wanted.is_compatible_with(Shape(array.shape)):
-        raise UsageError(
+        raise ArgumentValueError(
             f"cannot feed a value of shape {Shape(array.shape)} for '{output.name}', which has shape {wanted}"
         )
     return array

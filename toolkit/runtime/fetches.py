@@ -8,7 +8,7 @@ from typing import Any, cast
 from toolkit.client.elements import Composite, GraphElement
 from toolkit.client.tensor import IndexedSlices
 from toolkit.client.values import IndexedSlicesValue
-from toolkit.errors import UsageError
+from toolkit.errors import ArgumentTypeError, ArgumentValueError
 from toolkit.graph.graph import Graph
 from toolkit.graph.node import Node, Output
 from toolkit.graph.tensorref import parse_input
@@ -87,7 +87,7 @@ def graph_element(graph: Graph, thing: Any, *, names_are_tensors: bool = False) 
         thing = thing.endpoint()
     if isinstance(thing, Output | Node):
         return _same_graph(graph, thing)
-    raise UsageError(
+    raise ArgumentTypeError(
         f"{thing!r} ({type(thing).__name__}) cannot be fetched or fed; expected a tensor, an operation or a name"
     )
 
@@ -95,7 +95,7 @@ def graph_element(graph: Graph, thing: Any, *, names_are_tensors: bool = False) 
 def _same_graph(graph: Graph, thing: Output | Node) -> Output | Node:
     owner = thing.node.graph if isinstance(thing, Output) else thing.graph
     if owner is not graph:
-        raise UsageError(f"{thing!r} is not an element of this graph")
+        raise ArgumentValueError(f"{thing!r} is not an element of this graph")
     return thing
 
 

@@ -18,7 +18,9 @@ from toolkit.client import session_stack
 from toolkit.compiler.settings import Settings
 from toolkit.errors import (
     AbortedError,
+    ArgumentTypeError,
     CancelledError,
+    ClosedError,
     DeadlineExceededError,
     GraphmillError,
     NotFoundError,
@@ -318,7 +320,8 @@ class Session:
     def _feedable(self, key: Any) -> Output:
         output = graph_element(self._core, key, names_are_tensors=True)
         if isinstance(output, Node):
-            raise UsageError(f"the operation '{output.name}' cannot be fed; feed a tensor such as '{output.name}:0'")
+            name = output.name
+            raise ArgumentTypeError(f"the operation '{name}' cannot be fed; feed a tensor such as '{name}:0'")
         return output
 
     def _prepare(self, structure: Any, keys: Sequence[Any]) -> PreparedStep:
@@ -449,7 +452,7 @@ class Session:
 
     def _check_open(self) -> None:
         if self._closed:
-            raise UsageError("the session is closed")
+            raise ClosedError("the session is closed")
 
     def _require_here(self, what: str) -> None:
         if self._remote is not None:
@@ -545,7 +548,7 @@ def core_graph(thing: Any) -> Graph:
     for inner in (getattr(thing, "core", None), getattr(thing, "graph", None)):
         if isinstance(inner, Graph):  # an empty one is false, and a graph all the same
             return inner
-    raise UsageError(f"a session needs a graph, not {type(thing).__name__}")
+    raise ArgumentTypeError(f"a session needs a graph, not {type(thing).__name__}")
 
 
 def _default_graph() -> Any:

@@ -7,7 +7,15 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Any
 
-from toolkit.errors import AbortedError, CancelledError, GivenUpError, OutOfRangeError, UnavailableError, UsageError
+from toolkit.errors import (
+    AbortedError,
+    CancelledError,
+    ClosedError,
+    GivenUpError,
+    OutOfRangeError,
+    UnavailableError,
+    UsageError,
+)
 from toolkit.kernels.queues.barrier import Barrier
 from toolkit.kernels.queues.base import QueueResource
 from toolkit.runtime.coordinator import Coordinator
@@ -76,7 +84,7 @@ class MonitoredSession:
             UsageError: it is closed.
         """
         if self._session is None:
-            raise UsageError("the monitored session is closed")
+            raise ClosedError("the monitored session is closed")
         return self._session
 
     def should_stop(self) -> bool:

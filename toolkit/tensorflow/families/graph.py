@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Generator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from types import TracebackType
@@ -15,6 +16,7 @@ from toolkit.client.graph import Graph as ClientGraph
 from toolkit.client.operation import Operation
 from toolkit.client.tensor import Tensor
 from toolkit.client.tensor_shape import TensorShape
+from toolkit.client.variables import RefVariable
 from toolkit.errors import GraphError
 from toolkit.graph import metagraph, opdefs
 from toolkit.graph.shape import Shape
@@ -40,6 +42,16 @@ class Graph(ClientGraph):
         self._unfeedable: set[Tensor] = set()
         self._unfetchable: set[Operation] = set()
 
+    @property
+    def feeds_all(self) -> bool:
+        """Whether no tensor is kept from being fed."""
+        return not self._unfeedable
+
+    @property
+    def fetches_all(self) -> bool:
+        """Whether no operation is kept from being fetched."""
+        return not self._unfetchable
+
     @staticmethod
     def present_shape(shape: Shape) -> TensorShape:
         return TensorShape(shape)
@@ -59,11 +71,8 @@ class Graph(ClientGraph):
     def as_graph_def(  # pyright: ignore[reportIncompatibleMethodOverride]  # TensorFlow's order
         self, from_version: int | None = None, add_shapes: bool = False, use_pybind11_proto: bool = False
     ) -> graph_pb2.GraphDef:
-        """The GraphDef so far; with `from_version`, of the nodes added since the graph had that version."""
-        proto = super().as_graph_def(add_shapes)
-        if from_version:
-            del proto.node[:from_version]
-        return proto
+        """The GraphDef, all of it: neither 1.15 nor later releases look at `from_version`."""
+        return super().as_graph_def(add_shapes)
 
     def as_graph_element(  # pyright: ignore[reportIncompatibleMethodOverride]  # TensorFlow's names
         self, obj: Any, allow_tensor: bool = True, allow_operation: bool = True
@@ -73,19 +82,24 @@ class Graph(ClientGraph):
         Raises:
             KeyError: the name names nothing; ValueError: it belongs to another graph, or is of the kind not allowed.
         """
+        if not (allow_tensor or allow_operation):
+            raise ValueError("allow_tensor and allow_operation are both False; then nothing can be found")
         if isinstance(obj, str) and not allow_operation and ":" not in obj:
             raise ValueError(f"'{obj}' names an operation; a tensor's name ends in its index, as '{obj}:0'")
-        try:
-            found = super().as_graph_element(obj)
-        except GraphError as error:
-            raise ValueError(error.message) from None
+        if isinstance(obj, RefVariable):
+            obj = obj.handle
+        found = super().as_graph_element(obj)
+        # a name says what it is of, so that it is the value that is wrong
+        mistake = ValueError if isinstance(obj, str) else TypeError
         if isinstance(found, Tensor) and not allow_tensor:
-            raise ValueError(f"'{found.name}' is a tensor, where an operation is wanted")
+            raise mistake(f"'{found.name}' is a tensor, where an operation is wanted")
         if isinstance(found, Operation) and not allow_operation:
-            raise ValueError(f"'{found.name}' is an operation, where a tensor is wanted")
+            raise mistake(f"'{found.name}' is an operation, where a tensor is wanted")
         return found
 
     def get_operation_by_name(self, name: str) -> Operation:
+        if not isinstance(name, str):
+            raise TypeError(f"an operation's name is a text, not {type(name).__name__}")
         if ":" in name:
             raise ValueError(f"'{name}' names a tensor, where an operation is wanted")
         try:
@@ -94,6 +108,10 @@ class Graph(ClientGraph):
             raise KeyError(error.message) from None
 
     def get_tensor_by_name(self, name: str) -> Tensor:
+        if not isinstance(name, str):
+            raise TypeError(f"a tensor's name is a text, not {type(name).__name__}")
+        if not re.fullmatch(r"[^:]+:[0-9]+", name) and ":" in name:
+            raise ValueError(f"'{name}' is no name of a tensor, which ends in the index of an output, as 'name:0'")
         if ":" not in name:
             raise ValueError(f"'{name}' names an operation; a tensor's name ends in its index, as '{name}:0'")
         try:

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from toolkit.client import array_ops, math_ops, nn_ops, ops, random_ops
+from toolkit.client import array_ops, context, math_ops, nn_ops, ops, random_ops
 from toolkit.client.convert import convert_to_tensor
 from toolkit.client.cross_entropy import softmax_cross_entropy
 from toolkit.client.scopes import name_scope
@@ -265,4 +265,6 @@ def set_random_seed(seed: Any) -> None:
 def get_seed(op_seed: Any) -> Sequence[Any]:
     from toolkit.client import seeds
 
+    if op_seed is None and context.get_default_graph().seed is None:
+        return None, None
     return seeds.get_seed(op_seed)

@@ -79,6 +79,10 @@ class BaseSession(runtime.Session):
     casts_feeds = True
 
     def __init__(self, target: str = "", graph: Any = None, config: Any = None):
+        if target is not None and not isinstance(target, str | bytes):
+            raise TypeError(f"target is a text, not {type(target).__name__}")
+        if config is not None and not hasattr(config, "device_count"):
+            raise TypeError(f"config is a ConfigProto, not {type(config).__name__}")
         graph = context.get_default_graph() if graph is None else graph
         for listener in list(opened):
             listener(graph)
@@ -94,8 +98,8 @@ class BaseSession(runtime.Session):
         self._logged: set[str] | None = set() if _logs_placement(self._config) else None
 
     @property
-    def sess_str(self) -> str:
-        return self._target if self.is_remote else ""
+    def sess_str(self) -> bytes:
+        return self._target.encode() if self.is_remote else b""
 
     @property
     def graph_def(self) -> Any:
@@ -111,7 +115,19 @@ class BaseSession(runtime.Session):
             run_metadata.session_metadata.CopyFrom(self._config.experimental.session_metadata)
         return handles.wrapped(fetches, values, self) if handles.USED in self.graph.extras else values
 
+    def _feedable(self, key: Any) -> Any:
+        if isinstance(key, str) and ":" not in key:
+            raise TypeError(f"'{key}' names an operation; what is fed is a tensor, as '{key}:0'")
+        found = super()._feedable(key)
+        if not getattr(self.graph, "feeds_all", True) and not self.graph.is_feedable(self.graph.tensor(found)):
+            raise ValueError(f"'{found.name}' may not be fed (prevent_feeding)")
+        return found
+
     def _compile(self, feeds: Any, fetches: Any, targets: Any) -> Any:
+        if not getattr(self.graph, "fetches_all", True):
+            for node in (*(output.node for output in fetches), *targets):
+                if not self.graph.is_fetchable(self.graph.operation(node)):
+                    raise ValueError(f"'{node.name}' may not be fetched (prevent_fetching)")
         compiled = super()._compile(feeds, fetches, targets)
         if self._logged is not None:
             for device, graph in compiled.stages.partitions.items():
