@@ -123,8 +123,12 @@ def test_colocation(graph: Any) -> None:
     assert d.op.get_attr("_class") == [b"loc:@b"] and d.device == ""
     with gm.colocate_with(c):
         assert gm.constant(1).op.get_attr("_class") == [b"loc:@a", b"loc:@b"]
+    with graph.control_dependencies(["a"]):
+        assert gm.constant(1).op.control_inputs == [a.op]
+    with pytest.raises(GraphError, match=r"'b_'.*did you mean 'b'"):
+        graph.control_dependencies(["b_"]).__enter__()
     with pytest.raises(UsageError, match="'a' is a name; give the operation or tensor itself; did you mean 'a'"):
-        graph.control_dependencies(["a"]).__enter__()
+        graph.colocate_with("a").__enter__()
     with pytest.raises(UsageError, match="is not a device name"), gm.device("/jb:x"):
         pass
 
@@ -142,9 +146,12 @@ def test_tensors_have_no_value(graph: Any) -> None:
     x = gm.placeholder(gm.float32, [None], name="x")
     with pytest.raises(GraphError, match="'x:0' has no value while the graph is built; use cond"):
         bool(x)
-    with pytest.raises(GraphError, match="cannot be iterated over; its length is unknown"):
+    with pytest.raises(GraphError, match="cannot be iterated over while the graph is built"):
         list(x)
-    assert len(list(gm.constant([1, 2]))) == 2
+    with pytest.raises(TypeError, match=r"'Const:0' of shape \[2\] cannot be iterated over"):
+        _first, _second = gm.constant([1, 2])
+    with pytest.raises(NotImplementedError, match="'x:0' has no value while the graph is built"):
+        np.asarray(x)
     x.set_shape([3])
     assert x.shape.as_list() == [3] and gm.shape(x).op.type == "Const"
     with pytest.raises(GraphError, match=r"'x:0' has shape \[3\], which cannot be set to \[4\]"):

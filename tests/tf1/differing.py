@@ -1,6 +1,6 @@
 """Calls whose nodes are not TensorFlow's, and why. The test fails when one of them is the same by now."""
 
-from tests.tf1.calls import images, ragged
+from tests.tf1.calls import images, ragged, replicas
 
 _BY_REASON: dict[str, list[str]] = {
     "TensorFlow computes whole subgraphs of constants to know a shape": [
@@ -9,6 +9,7 @@ _BY_REASON: dict[str, list[str]] = {
     "TensorFlow 2.21 writes a name for debuggers into handles": [
         "v = tf.Variable([1.0, 2.0, 3.0], use_resource=True, name='v')\ntf.scatter_nd_update(v, [[0]], [5.0], name='n')",
     ],
+    "handles as above, and a plain list is converted once": replicas.DIFFERING,
     "TensorFlow has tried the name of a constant before": [
         "tf.repeat(f(3), 2)",
         "tf.repeat(3, 4)",

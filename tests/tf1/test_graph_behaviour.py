@@ -240,12 +240,6 @@ a=f(2); r=tf.Session().run(a,3)
 ---
 s=tf.Session(); s.close(); s.run(tf.constant(1))
 ---
-s=tf.Session(graph=3)
----
-s=tf.Session(config=3)
----
-s=tf.Session(3)
----
 g.add_to_collections(['a','b','a'],1)
 r=[g.get_collection('a'),g.get_collection('b'),sorted(g.get_all_collection_keys())]
 ---
@@ -385,6 +379,12 @@ def _collections(tf: Any, code: str) -> dict[str, list[str]]:
             str(key): [str(getattr(each, "name", type(each).__name__)) for each in graph.get_collection(key)]
             for key in graph.get_all_collection_keys()
         }
+
+
+@pytest.mark.parametrize("argument", ["target", "graph", "config"])
+def test_sessions_are_made_of_what_they_need(argument: str) -> None:
+    with pytest.raises(TypeError, match="int"):
+        ours.Session(**{argument: 3})
 
 
 @pytest.mark.parametrize("code", COLLECTIONS)

@@ -9,7 +9,7 @@ from typing import Any
 from google.protobuf.message import DecodeError
 
 from schemas import queue_runner_pb2
-from toolkit.errors import BY_CODE, GraphError, OpError, OutOfRangeError, ResourceExhaustedError
+from toolkit.errors import BY_CODE, CancelledError, GraphError, OpError, OutOfRangeError, ResourceExhaustedError
 from toolkit.graph.metagraph import GraphKeys, MetaGraph
 from toolkit.runtime.coordinator import Coordinator
 from toolkit.runtime.session import Session
@@ -129,6 +129,8 @@ class QueueRunner:
                     return
         except BaseException as error:
             if coordinator is not None:
+                if coordinator.should_stop() and isinstance(error, CancelledError):
+                    return  # the session is closed, and nobody waits for this thread any more
                 coordinator.request_stop(error)
             else:
                 with self._lock:

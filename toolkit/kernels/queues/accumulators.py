@@ -151,9 +151,11 @@ class SparseAccumulator(Accumulator):
             raise InvalidArgumentError(f"Shape mismatch: values have shape {list(values.shape)}, gradient_shape {dims}")
         wanted = self.shape.dims
         if wanted is not None:
-            if len(wanted) != len(dims):
-                raise InvalidArgumentError(f"Shape mismatch: expected shape rank {len(wanted)}, got {len(dims)}")
-            for axis, (want, got) in enumerate(zip(wanted, dims, strict=True)):
+            if len(wanted) > len(dims):
+                raise InvalidArgumentError(
+                    f"Shape mismatch: expected shape rank at least {len(wanted)}, got {len(dims)}"
+                )
+            for axis, (want, got) in enumerate(zip(wanted, dims, strict=False)):
                 if want is not None and got not in (-1, want):
                     raise InvalidArgumentError(f"Shape mismatch: expected shape[{axis}] {want}, got {got}")
         if dims and dims[0] >= 0 and len(indices) and not 0 <= indices.min() <= indices.max() < dims[0]:

@@ -89,7 +89,7 @@ class QueueRunner(queue_runner.QueueRunner):
                 rename_all(queue_runner_def, lambda name: prepended(name, import_scope))
             made = queue_runner.QueueRunner.from_proto(queue_runner_def)
             self.__dict__.update(made.__dict__)
-            self._proto, self._queue = queue_runner_def, None
+            self._proto, self._queue, self._runs_by_name = queue_runner_def, None, made
             return
         if queue is None or not enqueue_ops:
             raise ValueError("QueueRunner needs a queue and the operations that fill it")
@@ -97,7 +97,19 @@ class QueueRunner(queue_runner.QueueRunner):
         codes = [kind.code for kind in kinds]
         described = queues.QueueRunner(queue, list(enqueue_ops), close_op, cancel_op, codes)
         self._proto, self._queue = described.to_proto(), queue
-        self.__dict__.update(queue_runner.QueueRunner.from_proto(self._proto).__dict__)
+        #: what runs: it knows operations by their names, as threads have no default graph
+        self._runs_by_name = queue_runner.QueueRunner.from_proto(self._proto)
+        self.__dict__.update(self._runs_by_name.__dict__)
+
+    def create_threads(  # pyright: ignore[reportIncompatibleMethodOverride]  # TensorFlow's names
+        self, sess: Any, coord: Any = None, daemon: bool = False, start: bool = False
+    ) -> list[Any]:
+        """A thread for each enqueue operation, and one that ends them with the coordinator."""
+        return self._runs_by_name.create_threads(sess, coord, daemon=daemon, start=start)
+
+    @property
+    def exceptions_raised(self) -> list[BaseException]:
+        return self._runs_by_name.exceptions_raised
 
     @property
     def queue(self) -> Any:
@@ -279,8 +291,8 @@ class SparseConditionalAccumulator(ConditionalAccumulatorBase):
         step = math_ops.cast(convert_to_tensor(local_step), types_.int64)
         shape = [] if grad_shape is None else grad_shape
         return ops.sparse_accumulator_apply_gradient(
-            self.accumulator_ref, step, convert_to_tensor(grad_indices, types_.int64), grad_values,
-            convert_to_tensor(shape, types_.int64), has_known_shape=grad_shape is not None, name=name,
+            self.accumulator_ref, step, math_ops.cast(grad_indices, types_.int64), grad_values,
+            math_ops.cast(shape, types_.int64), has_known_shape=grad_shape is not None, name=name,
         )  # fmt: skip
 
     def apply_indexed_slices_grad(self, grad: Any, local_step: Any = 0, name: Any = None) -> Any:

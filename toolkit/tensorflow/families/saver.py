@@ -260,7 +260,7 @@ def export_meta_graph(
     filename: Any = None, meta_info_def: Any = None, graph_def: Any = None, saver_def: Any = None,
     collection_list: Any = None, as_text: bool = False, graph: Any = None, export_scope: Any = None,
     clear_devices: bool = False, clear_extraneous_savers: bool = False, strip_default_attrs: bool = False,
-    save_debug_info: bool = False, unbound_inputs_col_name: str = "unbound_inputs",
+    save_debug_info: bool = False, **kwargs: Any,
 ) -> Any:  # fmt: skip
     """The MetaGraphDef of a graph, or of a scope of it; also written to a file where one is named.
 
@@ -270,7 +270,7 @@ def export_meta_graph(
     message = scoped_graphs.export_scoped(
         graph or context.get_default_graph(), export_scope, graph_def, saver_def, collection_list, meta_info_def,
         clear_devices=clear_devices, clear_extraneous_savers=clear_extraneous_savers,
-        unbound_inputs=unbound_inputs_col_name, left_out=log().warning,
+        unbound_inputs=kwargs.get("unbound_inputs_col_name", "unbound_inputs"), left_out=log().warning,
     )  # fmt: skip
     if strip_default_attrs:
         strip_defaults(message)

@@ -14,6 +14,10 @@ ALIASES: dict[str, str] = {
     "listdiff": "setdiff1d", "contrib.layers.xavier_initializer_conv2d": "contrib.layers.xavier_initializer",
     "VariableV1": "Variable", "nn.rnn": "nn.static_rnn",
     "nn.bidirectional_rnn": "nn.static_bidirectional_rnn", "is_numeric_tensor": "debugging.is_numeric_tensor",
+} | {
+    f"train.experimental.{name}": f"mixed_precision.{name}"
+    for name in ("LossScale", "FixedLossScale", "DynamicLossScale", "MixedPrecisionLossScaleOptimizer",
+                 "enable_mixed_precision_graph_rewrite", "disable_mixed_precision_graph_rewrite")
 }  # fmt: skip
 
 #: spellings that are told to write otherwise; those of TensorFlow 2.21 are in the facts

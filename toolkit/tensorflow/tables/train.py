@@ -58,6 +58,12 @@ HOMES: dict[str, str] = {
         contrib.opt.MovingAverageOptimizer contrib.opt.VariableClippingOptimizer
         contrib.opt.DropStaleGradientOptimizer contrib.opt.MultitaskOptimizerWrapper
     """,
+    "toolkit.tensorflow.families.sync_replicas": "train.SyncReplicasOptimizer",
+    "toolkit.tensorflow.families.loss_scales": """
+        mixed_precision.LossScale mixed_precision.FixedLossScale mixed_precision.DynamicLossScale
+        mixed_precision.MixedPrecisionLossScaleOptimizer mixed_precision.enable_mixed_precision_graph_rewrite
+        mixed_precision.disable_mixed_precision_graph_rewrite
+    """,
     "toolkit.tensorflow.families.supervisor": "train.Supervisor",
     "toolkit.tensorflow.families.handles": "get_session_handle get_session_tensor delete_session_tensor",
     "toolkit.tensorflow.families.cluster": """
