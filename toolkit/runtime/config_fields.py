@@ -48,8 +48,8 @@ _REWRITES = "graphmill's compiler rewrites programs its own way, to the same val
 
 _COSTS = "costs are `graphmill run --measure`'s"
 _NO_TASKS = (
-    "cluster_def names several tasks: those are reached over gRPC, which graphmill does not have; run the program in one "
-    "process, or split its graph by task (graphmill partition)"
+    "cluster_def names several tasks: those are reached over gRPC, which graphmill does not have; run the program in "
+    "one process, or split its graph by task (graphmill partition)"
 )
 _NO_DEBUGGER = (
     "debug_options: TensorFlow's debugger is not here; graphmill python --check-numerics finds what is not finite, "
