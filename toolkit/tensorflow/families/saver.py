@@ -28,7 +28,6 @@ from toolkit.graph.metagraph import GraphKeys, MetaGraph
 from toolkit.runtime import saver as runtime
 from toolkit.runtime import session as runtime_session
 from toolkit.tensorflow.deprecation import log
-from toolkit.tensorflow.families import training as global_steps
 
 #: where a graph keeps the SaverDefs of its savers, in the order in which they were made
 SAVERS = "toolkit.tensorflow.savers"
@@ -150,7 +149,7 @@ class Saver:
             self.export_meta_graph(path, strip_default_attrs=strip_default_attrs)
 
     def _step(self, sess: Any, step: Any) -> str:
-        number = int(step) if isinstance(step, int | np.integer) else int(global_steps.global_step(sess, step))
+        number = int(step) if isinstance(step, int | np.integer) else int(sess.run(step))
         return f"{number:08d}" if self._pad else f"{number:d}"
 
     def restore(self, sess: Any, save_path: str) -> None:
