@@ -212,7 +212,7 @@ def test_what_is_refused_says_what_to_do() -> None:
         with ours.Session(config=config) as session:  # one task is this process
             assert session.run(x) == 1.0
         job.tasks[1] = "localhost:2"
-        with pytest.raises(OpError, match="run the program in one process") as raised:
+        with pytest.raises(OpError, match="give it the target of a server") as raised:
             ours.Session(config=config)
         assert "\n" not in str(raised.value)
         options = ours.RunOptions()

@@ -43,13 +43,13 @@ def _rows(treatment: Treatment, *pairs: tuple[str, str]) -> tuple[Row, ...]:
 
 _NO_GPU = "settings of GPUs and their allocators; kernels of other devices bring their own"
 _NO_XLA = "there is no XLA and no MLIR here; programs are compiled by graphmill's own compiler"
-_NO_CLUSTER = "sessions run in this process"
+_NO_CLUSTER = "for sessions of several processes: a master is told of it, one in this process has no use for it"
 _REWRITES = "graphmill's compiler rewrites programs its own way, to the same values (run --explain)"
 
 _COSTS = "costs are `graphmill run --measure`'s"
 _NO_TASKS = (
-    "cluster_def names several tasks: those are reached over gRPC, which graphmill does not have; run the program in "
-    "one process, or split its graph by task (graphmill partition)"
+    "cluster_def names several tasks, but the session is one in this process; give it the target of a server, as "
+    "Session('grpc://HOST:PORT')"
 )
 _NO_DEBUGGER = (
     "debug_options: TensorFlow's debugger is not here; graphmill python --check-numerics finds what is not finite, "
