@@ -15,8 +15,14 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
+from google.protobuf.descriptor import ServiceDescriptor
+
 from toolkit.cluster.rpc.channels import MESSAGE_BYTES
+from toolkit.cluster.rpc.health import NAME as HEALTH
+from toolkit.cluster.rpc.health import Health
 from toolkit.cluster.rpc.library import grpc
+from toolkit.cluster.rpc.reflection import Reflection
+from toolkit.cluster.rpc.services import service_name
 from toolkit.errors import UsageError
 
 LOOPBACK = "127.0.0.1"
@@ -83,16 +89,20 @@ class Server:
 
     Args:
         handlers: of `services.handler`.
+        services: which these are, for who asks what there is (reflection).
 
     Attributes:
         port: where it listens.
+        health: what is told to who asks whether it serves; that takes no token.
 
     Raises:
         UsageError: it may not listen there, the port is taken, or gRPC is not installed.
     """
 
-    def __init__(self, listening: Listening, handlers: Sequence[Any]):
+    def __init__(self, listening: Listening, handlers: Sequence[Any], services: Sequence[ServiceDescriptor] = ()):
         listening.check()
+        self.health = Health(map(service_name, services))
+        reflection = Reflection(services, [HEALTH])
         library = grpc()
         self._pool = ThreadPoolExecutor(listening.calls, thread_name_prefix="graphmill call")
         self._server = library.server(
@@ -105,7 +115,7 @@ class Server:
             ],
             maximum_concurrent_rpcs=listening.calls,
         )
-        self._server.add_generic_rpc_handlers(tuple(handlers))
+        self._server.add_generic_rpc_handlers((*handlers, self.health.handler(), *reflection.handlers()))
         host = f"[{listening.host}]" if ":" in listening.host.strip("[]") else listening.host
         address = f"{host}:{listening.port}"
         try:
@@ -136,6 +146,7 @@ class Server:
         Args:
             grace: seconds after which these are cancelled; None to cancel them at once.
         """
+        self.health.set_serving(False)
         self._server.stop(grace).wait()
         self._pool.shutdown(wait=False)
 
@@ -158,6 +169,8 @@ def _door(token: str) -> Any:
         """Its base comes from gRPC, so it is made when that is there."""
 
         def intercept_service(self, continuation: Callable[[Any], Any], handler_call_details: Any) -> Any:
+            if handler_call_details.method.startswith(f"/{HEALTH}/"):
+                return continuation(handler_call_details)
             metadata: Iterable[tuple[str, str | bytes]] = handler_call_details.invocation_metadata or ()
             for name, value in metadata:
                 if name == "authorization":

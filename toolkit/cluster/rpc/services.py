@@ -18,7 +18,7 @@ from google.protobuf.message import Message
 from schemas import master_pb2, worker_pb2
 from toolkit.cluster.rpc.library import grpc
 
-_PACKAGE = "tensorflow"
+PACKAGE = "tensorflow"
 MASTER: ServiceDescriptor = master_pb2.DESCRIPTOR.services_by_name["MasterService"]
 WORKER: ServiceDescriptor = worker_pb2.DESCRIPTOR.services_by_name["WorkerService"]
 
@@ -35,7 +35,7 @@ class Method:
 
 def service_name(service: ServiceDescriptor) -> str:
     """What the wire calls a service: "tensorflow.MasterService"."""
-    return f"{_PACKAGE}.{service.name}"
+    return f"{PACKAGE}.{service.name}"
 
 
 def methods(service: ServiceDescriptor) -> dict[str, Method]:
