@@ -169,6 +169,7 @@ def test_who_says_how_many_is_given_them(monkeypatch: pytest.MonkeyPatch) -> Non
         return 1
 
     monkeypatch.setattr("toolkit.compiler.backends.cpu.threads.LOAD.threads", threads)
+    monkeypatch.setattr("toolkit.compiler.backends.cpu.threads.LOAD.due", 0.0)
     monkeypatch.setenv("OMP_NUM_THREADS", "3")
     chosen = Threads()
     chosen.look()

@@ -101,6 +101,9 @@ def free_between(before: Usage, after: Usage) -> float:
 class Load:
     """How many threads to use.
 
+    Attributes:
+        due: when the next look is, on `time.monotonic`'s clock.
+
     Args:
         look: `usage`, or what stands for it.
         limit: `quota`, or what stands for it.
@@ -116,13 +119,13 @@ class Load:
         self._look, self._limit, self._clock = look, limit, clock
         self._lock = threading.Lock()
         self._before = look()
-        self._next = clock() + INTERVAL
+        self.due = clock() + INTERVAL
         self._crowded = 0.0  # seconds for which looks have wanted fewer threads than are used
         self._used: int | None = None
 
     def threads(self, most: int) -> int:
         """How many of so many threads have a processor of their own, at least 1; costs next to nothing."""
-        if self._clock() >= self._next and self._lock.acquire(blocking=False):
+        if self._clock() >= self.due and self._lock.acquire(blocking=False):
             try:
                 self._update(most)
             finally:
@@ -131,7 +134,7 @@ class Load:
 
     def _update(self, most: int) -> None:
         before, now = self._before, self._look()
-        self._before, self._next = now, self._clock() + INTERVAL
+        self._before, self.due = now, self._clock() + INTERVAL
         if before is None or now is None:
             return
         seconds = now.clock - before.clock

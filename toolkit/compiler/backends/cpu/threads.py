@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+from time import monotonic
 
 from toolkit.kernels.cpu import openblas
 from toolkit.kernels.cpu.onednn.library import set_threads, threads
@@ -36,7 +37,7 @@ class Threads:
 
     def look(self) -> None:
         """Find out how many threads steps may use now (`free`); for the beginning of each."""
-        if self._is_chosen or self._most == 1:
+        if monotonic() < LOAD.due or self._is_chosen or self._most == 1:
             return
         if self._most is None:
             self._default = threads() if self._default is None else self._default
