@@ -37,8 +37,8 @@ def client_key(name: str) -> str:
 class Served:
     """A task of ours in this process, behind its server."""
 
-    def __init__(self, name: str, addresses: Mapping[str, str], policy: Policy | None = None):
-        self.task = WorkerTask(DeviceSpec.parse(name), addresses, policy=policy)
+    def __init__(self, name: str, addresses: Mapping[str, str], policy: Policy | None = None, **more: Any):
+        self.task = WorkerTask(DeviceSpec.parse(name), addresses, policy=policy, **more)
         self.service = WorkerService(self.task)
         self.server = Server(Listening(port=int(addresses[name].rpartition(":")[2])), [self.service.handler()])
         self.server.start()
@@ -64,10 +64,10 @@ class Pair:
         sent: requests, by method, as they went out.
     """
 
-    def __init__(self, policy: Policy | None = None):
+    def __init__(self, policy: Policy | None = None, **more: Any):
         ports = free_ports(2)
         self.addresses = {name: f"127.0.0.1:{port}" for name, port in zip((PS, WORKER), ports, strict=True)}
-        self.tasks = {name: Served(name, self.addresses, policy) for name in self.addresses}
+        self.tasks = {name: Served(name, self.addresses, policy, **more) for name in self.addresses}
         self.sent: list[tuple[str, str, Any]] = []
 
     def call(self, task: str, method: str, request: Any) -> Any:
@@ -154,9 +154,9 @@ class Pair:
 
 
 @contextmanager
-def pair(policy: Policy | None = None) -> Generator[Pair]:
+def pair(policy: Policy | None = None, **more: Any) -> Generator[Pair]:
     """Both tasks, ended after the block."""
-    made = Pair(policy)
+    made = Pair(policy, **more)
     try:
         yield made
     finally:

@@ -72,3 +72,30 @@ def test_malformed_offers() -> None:
     message.tensor.tensor_shape.SetInParent()
     with pytest.raises(InvalidArgumentError, match="cannot be string"):
         tensors.read_response(message.SerializeToString(), receiver)
+
+
+def test_texts_that_look_like_offers_are_none() -> None:
+    receiver = BulkReceiver()
+    data = tensors.write_response(np.array(BULK.encode(), object))
+    assert not tensors.is_offer(data) and tensors.read_response(data, receiver)[0][()] == BULK.encode()
+
+
+@pytest.mark.parametrize("is_bulk", [False, True])
+@pytest.mark.parametrize("kind", ["bfloat16", "half"])
+def test_float32_in_16_bits(kind: str, is_bulk: bool) -> None:
+    sender, receiver = BulkSender(), BulkReceiver()
+    try:
+        value = np.linspace(-3, 3, LEAST, dtype=np.float32).reshape(2, -1)
+        data = tensors.write_response(value, narrow=kind, aligned=True, bulk=sender if is_bulk else None)
+        assert is_bulk or len(data) < value.nbytes * 0.51
+        found, _ = tensors.read_response(data, receiver)
+        exact = value.view(np.uint32) & np.uint32(0xFFFF0000) if kind == "bfloat16" else None
+        wanted = value.astype(np.float16).astype(np.float32) if exact is None else exact.view(np.float32)
+        assert found.dtype == np.float32 and np.array_equal(found, wanted)
+        for other in (np.ones(4, np.float32), np.ones(LEAST, np.float64), np.ones((3, 300), np.int32)):
+            data = tensors.write_response(other, narrow=kind, bulk=sender)
+            found, _ = tensors.read_response(data, receiver)
+            assert found.dtype == other.dtype and np.array_equal(found, other)
+    finally:
+        sender.close()
+        receiver.close()

@@ -84,7 +84,7 @@ def test_reflection(wires: Any, name: str) -> None:
         ready = next(file for file in waiting if set(file.dependency) <= known)
         waiting.remove(ready)
         known.add(ready.name)
-        pool.Add(ready)  # type: ignore[attr-defined]
+        pool.Add(ready)
     service = pool.FindServiceByName("tensorflow.WorkerService")
     assert {method.name for method in service.methods} == {method.name for method in WORKER.methods}
     assert service.methods_by_name["RunGraph"].input_type.full_name == "tensorflow.RunGraphRequest"

@@ -20,7 +20,7 @@ from toolkit import client as gm
 from toolkit.cluster.rpc import tensors
 from toolkit.cluster.rpc.services import WORKER as SERVICE
 from toolkit.cluster.rpc.services import methods
-from toolkit.errors import AbortedError, FailedPreconditionError, InvalidArgumentError, OpError
+from toolkit.errors import AbortedError, FailedPreconditionError, InvalidArgumentError, OpError, UsageError
 from toolkit.passes.client_graph import feed_key, fetch_key
 
 ops = gm.ops
@@ -379,3 +379,19 @@ def test_large_tensors_cross(both: Pair, handle: str) -> None:
     value = np.arange(1 << 19, dtype=np.float32)
     found = both.run(handle, graphs, 71, {PS: {0: value}}, {WORKER: [0]})[0]
     assert np.array_equal(found, value[::-1] + 1)
+
+
+def test_transfers_in_16_bits() -> None:
+    with pytest.raises(UsageError, match="not compressed to 'bf16'"):
+        Pair(compress_transfers="bf16")
+    with pair(compress_transfers="bfloat16") as both, gm.Graph().as_default() as graph:
+        both.create("s")
+        with graph.device(PS_CPU):
+            x = gm.placeholder(gm.float32, None, name="x")
+            sent = ops.neg(x)
+        with graph.device(WORKER_CPU):
+            ops.neg(sent, name="y")
+        graphs = both.register("s", graph.core, ["x"], ["y"])
+        value = np.linspace(1, 2, 1000, dtype=np.float32)
+        found = both.run("s", graphs, 81, {PS: {0: value}}, {WORKER: [0]})[0]
+    assert np.array_equal(found.view(np.uint32), value.view(np.uint32) & np.uint32(0xFFFF0000))

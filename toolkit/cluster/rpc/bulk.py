@@ -32,6 +32,8 @@ BULK = "graphmill/bulk"
 #: smaller tensors are there sooner in the response
 LEAST = 1 << 20
 _TICKET = 16
+#: bytes that say where a tensor is to be had: a port and a ticket
+PLACE = 2 + _TICKET
 _LOOPBACK = "127.0.0.1"
 #: tickets that wait; an array lives as long as its ticket
 _WAITING = 64

@@ -20,18 +20,25 @@ import numpy as np
 from schemas.tensor_pb2 import TensorProto
 from schemas.worker_pb2 import RecvTensorResponse
 from toolkit.cluster.rpc import wire
-from toolkit.cluster.rpc.bulk import BULK, LEAST, BulkReceiver, BulkSender
-from toolkit.errors import FormatError, GraphError, GraphmillError, InvalidArgumentError, UnimplementedError
+from toolkit.cluster.rpc.bulk import BULK, LEAST, PLACE, BulkReceiver, BulkSender
+from toolkit.errors import FormatError, GraphError, GraphmillError, InvalidArgumentError, OpError, UnimplementedError
 from toolkit.formats import bounds, protoscan
 from toolkit.formats.protoscan import LENGTH, VARINT
 from toolkit.formats.tensor import dtype_of, from_array, shape_of, to_array
 from toolkit.graph import dtypes
 from toolkit.kernels.context import DEAD
+from toolkit.passes.partition import COMPRESSIONS
 
 #: asks for the elements at an address that compiled code likes, in `transport_options.type_url`
 ALIGNED = "graphmill/aligned"
+#: who asks so is ours, and may want a 16-bit type in `transport_options.value`
+OURS = (ALIGNED, BULK)
 #: where arrays begin that are no tensors of an arena (ARCHITECTURE.md, on guards)
 _ALIGNMENT = 16
+#: says that a tensor comes in 16 bits and was float32, as was asked
+NARROW = "graphmill/narrow"
+_MARK = b"\1"  # likewise, behind where a tensor is to be fetched
+_NARROWED = 256  # elements: of fewer the answer is one packet either way
 #: a response that only says where the elements are is shorter
 _OFFER = 1024
 #: the kinds whose elements are copied as they lie in memory
@@ -80,7 +87,7 @@ def _elements(array: Any) -> Any:
 
 
 def write_response(
-    value: Any, is_dead: bool = False, *, aligned: bool = False, bulk: BulkSender | None = None
+    value: Any, is_dead: bool = False, *, aligned: bool = False, bulk: BulkSender | None = None, narrow: str = ""
 ) -> bytes:
     """The bytes of a RecvTensorResponse.
 
@@ -88,6 +95,7 @@ def write_response(
         value: a tensor; whatever it is where `is_dead`.
         aligned: the receiver has asked for it (`ALIGNED`).
         bulk: where it asks for large ones (`BULK`); None where it does not.
+        narrow: the 16-bit type that it wants of float32 tensors (`partition.COMPRESSIONS`), "" for none.
 
     Raises:
         UnimplementedError: it is no tensor.
@@ -96,16 +104,31 @@ def write_response(
         return wire.block(1, wire.number(1, dtypes.float32.enum) + wire.block(2, wire.block(2, b""))) + wire.number(
             2, 1
         )
+    is_narrow = narrow in COMPRESSIONS and getattr(value, "dtype", None) == np.float32 and value.size >= _NARROWED
+    if is_narrow:
+        value = narrowed(value, narrow)
     header = _header_of(value)
     if header is None:
         return wire.block(1, from_array(value).SerializeToString())
     if bulk is not None and value.nbytes >= LEAST and (where := bulk.offer(value)) is not None:
         described = header[: -len(wire.start(4, value.nbytes))]
-        return wire.block(1, described) + wire.block(4, wire.block(1, BULK.encode()) + wire.block(2, where))
+        mark = _MARK if is_narrow else b""
+        return wire.block(1, described) + wire.block(4, wire.block(1, BULK.encode()) + wire.block(2, where + mark))
     start = wire.start(1, len(header) + value.nbytes) + header
+    if is_narrow:
+        start = wire.block(4, wire.block(1, NARROW.encode())) + start
     if aligned and value.nbytes:
         start = _padding(len(start)) + start
     return b"".join((start, _elements(value)))
+
+
+def narrowed(array: Any, kind: str) -> Any:
+    """A float32 array in 16 bits: bfloat16 is its upper half, as partitioned graphs cast it; half is rounded."""
+    if kind == "bfloat16":
+        upper = np.ascontiguousarray(array).reshape(-1).view(np.uint16)[1::2]
+        return np.ascontiguousarray(upper).view(dtypes.bfloat16.numpy).reshape(array.shape)
+    with np.errstate(over="ignore"):  # what is too large is infinite
+        return array.astype(COMPRESSIONS[kind].numpy)
 
 
 def _padding(size: int) -> bytes:
@@ -124,25 +147,41 @@ def read_response(data: bytes, bulk: BulkReceiver | None = None) -> tuple[Any, b
         InvalidArgumentError: it is malformed.
         UnavailableError: what was offered is gone.
     """
-    if bulk is not None and len(data) < _OFFER and BULK.encode() in data:
-        return _fetched(data, bulk), False
     try:
+        if bulk is not None and is_offer(data):
+            return _fetched(data, bulk), False
         tensor: tuple[int, int] | None = None
-        is_dead = False
+        is_dead = is_narrow = False
         for field in protoscan.fields(data, 0, len(data)):
             if field.number == 1 and field.wire_type == LENGTH and tensor is None:
                 tensor = field.value, field.end
             elif field.number == 2 and field.wire_type == VARINT:
                 is_dead = bool(wire.value(data, field))
+            elif field.number == 4 and NARROW.encode() in data[field.value : min(field.end, field.value + _OFFER)]:
+                is_narrow = True
             elif field.number == 1:
                 response = RecvTensorResponse.FromString(data)
                 return (DEAD, True) if response.is_dead else (to_array(response.tensor), False)
         if is_dead:
             return DEAD, True
         start, end = tensor if tensor is not None else (0, 0)
-        return read_tensor(data, start, end), False
+        found = read_tensor(data, start, end)
+        return found.astype(np.float32) if is_narrow else found, False
+    except OpError:
+        raise
     except (protoscan.WireError, GraphmillError, ValueError) as error:
         raise InvalidArgumentError(f"a tensor that was received is malformed: {error}") from None
+
+
+def is_offer(data: bytes) -> bool:
+    """Whether a response only says where its tensor is to be fetched (`BULK`)."""
+    if len(data) >= _OFFER or BULK.encode() not in data:
+        return False
+    try:
+        walk = protoscan.fields(data, 0, len(data))
+        return any(field.number == 4 and BULK.encode() in data[field.value : field.end] for field in walk)
+    except protoscan.WireError:
+        return False
 
 
 def _fetched(data: bytes, bulk: BulkReceiver) -> Any:
@@ -156,8 +195,9 @@ def _fetched(data: bytes, bulk: BulkReceiver) -> Any:
     if dtype.kind in "srv":
         raise InvalidArgumentError(f"a tensor that was offered cannot be {dtype}")
     array = bulk.room(count * dtype.numpy.itemsize).view(dtype.numpy).reshape(shape)
-    bulk.fetch(response.transport_options.value, array)
-    return array
+    where = response.transport_options.value
+    bulk.fetch(where[:PLACE], array)
+    return array.astype(np.float32) if where[PLACE:] == _MARK else array
 
 
 def read_tensor(data: bytes, start: int = 0, end: int | None = None) -> Any:

@@ -242,6 +242,7 @@ class _Asked:
         wanted = request.transport_options.type_url
         self._aligned = wanted == tensors.ALIGNED
         self._bulk = bulk if wanted == BULK else None
+        self._narrow = request.transport_options.value.decode(errors="replace") if wanted in tensors.OURS else ""
         self._answer = answer
         self._senders = senders
         self._lock = threading.Lock()
@@ -277,7 +278,9 @@ class _Asked:
         try:
             if error is not None:
                 raise error
-            response = tensors.write_response(value, is_dead, aligned=self._aligned, bulk=self._bulk)
+            response = tensors.write_response(
+                value, is_dead, aligned=self._aligned, bulk=self._bulk, narrow=self._narrow
+            )
         except Exception as failure:
             code, message = statuses.status_of(failure)
             self._answer.fail(code, message, _DERIVED if failure is error and self._is_waiting else b"")

@@ -48,6 +48,7 @@ class WorkerTask:
         inter_op_threads: see `Session`.
         admission: how other tasks let this one in.
         limits: what all steps of all sessions together may use of memory; what wants more fails alone.
+        compress_transfers: the 16-bit type that float32 tensors of other tasks come in; see `RemoteSenders`.
 
     Attributes:
         name: /job:worker/replica:0/task:0.
@@ -68,6 +69,7 @@ class WorkerTask:
         inter_op_threads: int = 0,
         admission: Admission = OPEN,
         limits: Limits | None = None,
+        compress_transfers: str = "",
     ):
         if limits is not None and limits.time is not None:
             raise UsageError("a task serves until it is ended; it takes no limit of time (steps have timeout_in_ms)")
@@ -83,7 +85,7 @@ class WorkerTask:
         self._addresses = dict(addresses or {})
         self._settings = settings or Settings.current()
         self._pool = InterOpPool(inter_op_threads) if inter_op_threads else None
-        self._senders = RemoteSenders(self.logs, admission)
+        self._senders = RemoteSenders(self.logs, admission, compress_transfers)
         self._cancellation = CancellationManager()
         self._lock = threading.Lock()
         self._sessions: dict[str, WorkerSession] = {}

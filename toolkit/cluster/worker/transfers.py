@@ -12,12 +12,13 @@ from typing import Any
 
 from schemas import worker_pb2
 from toolkit.cluster.rpc import services, statuses, tensors
-from toolkit.cluster.rpc.bulk import BULK, LEAST, BulkReceiver
+from toolkit.cluster.rpc.bulk import BULK, BulkReceiver
 from toolkit.cluster.rpc.channels import OPEN, Access, Channels
 from toolkit.cluster.rpc.library import grpc
 from toolkit.cluster.rpc.server import is_loopback
 from toolkit.cluster.worker.step_logs import StepLogs
-from toolkit.errors import CancelledError, GraphmillError
+from toolkit.errors import CancelledError, GraphmillError, UsageError, did_you_mean
+from toolkit.passes.partition import COMPRESSIONS
 from toolkit.runtime.rendezvous import Receiver
 
 #: large tensors that come at one time
@@ -35,17 +36,45 @@ class RequestIds:
         return next(self._numbers) & (1 << 63) - 1
 
 
-class Fetching:
-    """What large tensors are fetched with: threads, and connections to tasks of this machine."""
+class RemoteSenders:
+    """The workers of a cluster's other tasks, and what all of them are asked with.
 
-    def __init__(self) -> None:
+    Args:
+        logs: of what comes.
+        access: how they let us in.
+        compress: the 16-bit type that float32 tensors come in from tasks of ours, "bfloat16" or "half"; "" for none.
+            TensorFlow's tasks send them as they are.
+
+    Raises:
+        UsageError: there is no such compression.
+    """
+
+    def __init__(self, logs: StepLogs, access: Access = OPEN, compress: str = ""):
+        if compress and compress not in COMPRESSIONS:
+            hint = did_you_mean(compress, COMPRESSIONS)
+            raise UsageError(f"tensors are not compressed to '{compress}'{hint}; to {' or '.join(COMPRESSIONS)}")
+        self.logs = logs
+        self.compress = compress
+        self.channels = Channels(access)
+        self.ids = RequestIds()
         self.threads = ThreadPoolExecutor(_FETCHERS, thread_name_prefix="graphmill fetch")
-        self.receiver = BulkReceiver()
+        self.bulk = BulkReceiver()
+        self._made: dict[tuple[str, str], RemoteSender] = {}
+        self._lock = threading.Lock()
+
+    def get(self, task: str, address: str) -> RemoteSender:
+        """The worker at an address."""
+        with self._lock:
+            found = self._made.get((task, address))
+            if found is None:
+                found = self._made[task, address] = RemoteSender(task, address, self)
+            return found
 
     def close(self) -> None:
-        """Let go of both."""
+        """Close the connections."""
+        self.channels.close()
         self.threads.shutdown(wait=False)
-        self.receiver.close()
+        self.bulk.close()
 
 
 class RemoteSender:
@@ -56,91 +85,55 @@ class RemoteSender:
         address: host and port.
     """
 
-    def __init__(
-        self, task: str, address: str, channels: Channels, ids: RequestIds, logs: StepLogs, fetching: Fetching
-    ):
+    def __init__(self, task: str, address: str, among: RemoteSenders):
+        channels = among.channels
         is_near = is_loopback(address.rpartition(":")[0]) and not channels.access.roots
-        self._wanted = BULK if is_near else tensors.ALIGNED
-        self._fetching = fetching
-        self._task = task
-        self._address = address
-        self._access = channels.access
-        self._ids = ids
-        self._logs = logs
+        self._options = (BULK if is_near else tensors.ALIGNED, among.compress.encode())
+        self._where = f"{task} at {address}, asked for a tensor"
+        self._metadata = channels.access.metadata
+        self._among = among
         self._library: Any = grpc()
         stub = services.Stub(channels[address], services.WORKER, raw=("RecvTensor",))
         self._call: Any = stub["RecvTensor"]
 
     def receive(self, step_id: int, key: str, done: Receiver) -> Callable[[], object]:
         """Ask for a tensor; see `Worker.receive`."""
-        request = worker_pb2.RecvTensorRequest(step_id=step_id, rendezvous_key=key, request_id=next(self._ids))
-        request.transport_options.type_url = self._wanted
+        among = self._among
+        request = worker_pb2.RecvTensorRequest(step_id=step_id, rendezvous_key=key, request_id=next(among.ids))
+        request.transport_options.type_url, request.transport_options.value = self._options
         start = time.time_ns()
         # a task that starts later, or anew, is waited for; the step's end ends the waiting
-        call = self._call.future(request, wait_for_ready=True, metadata=self._access.metadata)
+        call = self._call.future(request, wait_for_ready=True, metadata=self._metadata)
+
+        def read(data: bytes) -> None:
+            value, is_dead = tensors.read_response(data, among.bulk)
+            if among.logs.is_on:
+                size = len(data) if is_dead else max(len(data), value.nbytes)
+                among.logs.received(step_id, key, size, start, time.time_ns())
+            done(value, is_dead, None)
 
         def arrived(finished: Any) -> None:
-            try:
+            def work() -> None:
                 data: bytes = finished.result()
-                if len(data) < LEAST and BULK.encode() in data:  # not in this thread, which serves all calls
-                    self._fetching.threads.submit(self._fetch, step_id, key, data, start, done)
-                    return
-                value, is_dead = tensors.read_response(data)
-            except self._library.FutureCancelledError:
-                done(None, False, CancelledError("the step was cancelled"))
-            except self._library.RpcError as error:
-                done(None, False, statuses.from_call(error, f"{self._task} at {self._address}, asked for a tensor"))
-            except GraphmillError as error:
-                done(None, False, error)
-            else:
-                self._log(step_id, key, len(data), start)
-                done(value, is_dead, None)
+                if tensors.is_offer(data):  # not to be waited for in this thread, which serves all calls
+                    among.threads.submit(self._told, read, data, done)
+                else:
+                    self._told(read, data, done)
+
+            self._told(lambda _: work(), b"", done)
 
         call.add_done_callback(arrived)
         return call.cancel
 
-    def _fetch(self, step_id: int, key: str, data: bytes, start: int, done: Receiver) -> None:
-        """Fetch what is offered beside a response."""
+    def _told(self, work: Callable[[bytes], None], data: bytes, done: Receiver) -> None:
+        """Do something, and tell the receiver what went wrong."""
         try:
-            value, _ = tensors.read_response(data, self._fetching.receiver)
+            work(data)
+        except self._library.FutureCancelledError:
+            done(None, False, CancelledError("the step was cancelled"))
+        except self._library.RpcError as error:
+            done(None, False, statuses.from_call(error, self._where))
         except GraphmillError as error:
             done(None, False, error)
-            return
-        self._log(step_id, key, value.nbytes, start)
-        done(value, False, None)
-
-    def _log(self, step_id: int, key: str, size: int, start: int) -> None:
-        if self._logs.is_on:
-            self._logs.received(step_id, key, size, start, time.time_ns())
-
-
-class RemoteSenders:
-    """The workers of a cluster's other tasks, by name.
-
-    Args:
-        addresses: of tasks, by name.
-        access: how they let us in.
-    """
-
-    def __init__(self, logs: StepLogs, access: Access = OPEN):
-        self._channels = Channels(access)
-        self._ids = RequestIds()
-        self._logs = logs
-        self._fetching = Fetching()
-        self._made: dict[tuple[str, str], RemoteSender] = {}
-        self._lock = threading.Lock()
-
-    def get(self, task: str, address: str) -> RemoteSender:
-        """The worker at an address."""
-        with self._lock:
-            found = self._made.get((task, address))
-            if found is None:
-                found = self._made[task, address] = RemoteSender(
-                    task, address, self._channels, self._ids, self._logs, self._fetching
-                )
-            return found
-
-    def close(self) -> None:
-        """Close the channels."""
-        self._channels.close()
-        self._fetching.close()
+        except RuntimeError:  # of the threads: this task is closed
+            done(None, False, CancelledError("the task was closed"))
