@@ -79,13 +79,41 @@ def variables_inside(tf: Any, x: Any, w: Any) -> Any:
     return tf.while_loop(lambda i, a: i < 2, lambda i, a: (i + 1, a * held + w), [0, either])[1]
 
 
+def mapped(tf: Any, x: Any, w: Any) -> Any:
+    return tf.map_fn(lambda row: tf.sin(row) * w[0], x)
+
+
+def scanned(tf: Any, x: Any, w: Any) -> Any:
+    return tf.scan(lambda a, row: tf.tanh(a * row + w[1]), x)
+
+
+def arrays_in_loop(tf: Any, x: Any, w: Any) -> Any:
+    rows, made = tf.TensorArray(tf.float64, 2).unstack(x), tf.TensorArray(tf.float64, 2, element_shape=[2])
+
+    def body(i: Any, state: Any, out: Any) -> Any:
+        state = tf.tanh(rows.read(i) + tf.reduce_sum(w * state, 1))
+        return i + 1, state, out.write(i, state * state)
+
+    return tf.while_loop(lambda i, *_: i < 2, body, [0, x[0], made])[2].stack()
+
+
+def growing_array(tf: Any, x: Any, w: Any) -> Any:
+    made = tf.TensorArray(tf.float64, 0, dynamic_size=True)
+    step = tf.while_loop(
+        lambda a, out: tf.reduce_sum(tf.abs(a)) < 5.0,
+        lambda a, out: (tf.matmul(a, w) + 1.5 * a, out.write(out.size(), a * x)),
+        [x, made],
+    )
+    return tf.reduce_sum(step[1].stack(), 0) + step[1].concat()[:2]
+
+
 Program = Callable[[Any, Any, Any], Any]
 PROGRAMS: list[Program] = [
     conditional, one_branch_takes_nothing, choice, choice_by_number, loop, limited_loop, growing_loop,
-    conditional_in_loop, loop_in_loop, variables_inside,
+    conditional_in_loop, loop_in_loop, variables_inside, mapped, scanned, arrays_in_loop, growing_array,
 ]  # fmt: skip
 #: TensorFlow's own second derivatives of the others are tested through the graphs of test_functional_gradients
-TWICE = [conditional, choice, loop]
+TWICE = [conditional, choice, loop, mapped, scanned, arrays_in_loop]
 
 
 @contextmanager

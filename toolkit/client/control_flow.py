@@ -16,7 +16,8 @@ from toolkit.client.leaves import flat_tensors, is_looser, packed_like, tensors_
 from toolkit.client.operation import Operation
 from toolkit.client.scopes import name_scope
 from toolkit.client.tensor import IndexedSlices, Tensor, TensorLike
-from toolkit.client.tensor_array import TensorArray
+from toolkit.client.tensor_array import TensorArray, make_arrays_as
+from toolkit.client.tensor_list_array import TensorListArray
 from toolkit.errors import GraphError, UsageError
 from toolkit.graph import dtypes
 from toolkit.graph.metagraph import GraphKeys
@@ -32,8 +33,12 @@ _as_functions = [False]
 
 
 def use_functions(use: bool) -> None:
-    """Make conditionals and loops of operations that call functions from now on, or of Switch, Merge and Enter."""
+    """Make conditionals and loops of operations that call functions from now on, or of Switch, Merge and Enter.
+
+    With functions, TensorArrays are lists.
+    """
     _as_functions[0] = use
+    make_arrays_as(TensorListArray if use else None)
 
 
 def uses_functions() -> bool:

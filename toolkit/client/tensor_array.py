@@ -1,7 +1,8 @@
 """TensorArray: tensors by index, written once each, in loops above all.
 
 An array is a resource; the `flow`, a scalar that every write hands on, orders what is done with it, and gradients go
-along it. The nodes are those of TensorFlow's class with the TensorArrayV3 ops.
+along it. The nodes are those of TensorFlow's class with the TensorArrayV3 ops; where conditionals and loops are
+functions, an array is a list (`tensor_list_array`).
 """
 
 from __future__ import annotations
@@ -19,6 +20,14 @@ from toolkit.errors import GraphError, UsageError
 from toolkit.graph import dtypes
 from toolkit.graph.dtypes import DType
 from toolkit.graph.shape import Shape
+
+#: the class that TensorArray makes instead of its own
+_kinds: list[type[TensorArray]] = []
+
+
+def make_arrays_as(kind: type[TensorArray] | None) -> None:
+    """Have TensorArray make arrays of a class that follows from it; None for resources."""
+    _kinds[:] = [] if kind is None else [kind]
 
 
 class TensorArray:
@@ -55,6 +64,12 @@ class TensorArray:
         colocate_with_first_write_call: bool = True,
         name: str | None = None,
     ):
+        if handle is None and type(self) is TensorArray and _kinds:
+            self.__class__ = _kinds[0]  # and not __new__, whose signature would be the class's
+            self.__init__(
+                dtype, size, dynamic_size, flow=flow, infer_shape=infer_shape, element_shape=element_shape, name=name
+            )
+            return
         if handle is None and size is None:
             raise UsageError("a TensorArray needs a size, or the handle of one that exists")
         if handle is not None:

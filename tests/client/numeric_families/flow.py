@@ -229,6 +229,11 @@ row("TensorListStack", lambda m: _stacked(_listed(m), m), u(3, 2))
 row("TensorListFromTensor", lambda m: _stacked(_listed(m), m), u(3, 2))
 row("TensorListGetItem", lambda m: _item(t := _listed(m), 1, m) * _item(t, 0, m), u(3, 2))
 row("TensorListSetItem", lambda m, x: _stacked(ops.tensor_list_set_item(_listed(m), 1, x), x), u(3, 2), u(2))
+row(
+    "TensorListSetItem",
+    lambda m, x: _stacked(ops.tensor_list_set_item(_listed(m), 4, x, resize_if_index_out_of_bounds=True), x),
+    u(3, 2), u(2), about="beyond the end",
+)  # fmt: skip
 row("TensorListResize", lambda m: _item(ops.tensor_list_resize(_listed(m), 2), 1, m), u(3, 2))
 row("TensorListGather", lambda m: ops.tensor_list_gather(_listed(m), [2, 0], [2], element_dtype=m.dtype), u(3, 2))
 row("TensorListScatter", lambda m: _stacked(ops.tensor_list_scatter(m, [1, 0, 2], [2]), m), u(3, 2))

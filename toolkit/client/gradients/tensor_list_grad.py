@@ -61,11 +61,14 @@ def get_item(op: Operation, grad: Tensor) -> list[Gradient]:
 
 @gradient("TensorListSetItem")
 def set_item(op: Operation, grad: Tensor | None) -> list[Gradient]:
-    _, index, item = op.inputs
+    handle, index, item = op.inputs
     if grad is None:
         return [None, None, None]
     by_item = ops.tensor_list_get_item(grad, index, array_ops.shape(item), element_dtype=item.dtype.base)
-    return [ops.tensor_list_set_item(grad, index, array_ops.zeros_like(item)), None, by_item]
+    by_list = ops.tensor_list_set_item(grad, index, array_ops.zeros_like(item))
+    if op.get_attr("resize_if_index_out_of_bounds"):
+        by_list = ops.tensor_list_resize(by_list, ops.tensor_list_length(handle))
+    return [by_list, None, by_item]
 
 
 @gradient("TensorListResize")

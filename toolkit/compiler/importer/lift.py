@@ -269,7 +269,7 @@ class Lifter:
         self.add(Call(op=op, inputs=tuple(given), outputs=outputs, steps=[step]), conditions)
         if op in COPIES:
             self._copies.setdefault((given[0], op), (outputs[0], conditions))
-        known_outputs = [self._inside(value) for value in lists.follow(op, given, outputs, self._outside)]
+        known_outputs = [self._inside(value) for value in lists.follow(step.node, given, outputs, self._outside)]
         for value in outputs:
             if isinstance(value.facts, SharedListFacts):
                 self.state.held.append(value.facts)

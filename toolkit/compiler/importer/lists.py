@@ -17,6 +17,7 @@ import numpy as np
 
 from toolkit.compiler.ir.list_facts import EMPTY, Dims, Invariant, ListFacts, SharedListFacts, join
 from toolkit.compiler.ir.value import Value
+from toolkit.graph.node import Node
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,16 +31,20 @@ class Element:
 Outside = Callable[[Value], Invariant | None]
 
 
-def follow(op: str, given: list[Value], outputs: list[Value], outside: Outside) -> Sequence[Value | Element]:
+def follow(node: Node, given: list[Value], outputs: list[Value], outside: Outside) -> Sequence[Value | Element]:
     """Note what an operation on lists does; returns its outputs, with the shapes and constants that follow."""
+    op = node.op
     if op.startswith("TensorList") or op == "EmptyTensorList":
-        return _follow_list(op, given, outputs, outside)
+        grows = op == "TensorListSetItem" and bool(node.attr("resize_if_index_out_of_bounds", False))
+        return _follow_list(op, given, outputs, outside, grows)
     if op.startswith(("Stack", "TensorArray")):
         return _follow_handle(op, given, outputs, outside)
     return outputs
 
 
-def _follow_list(op: str, given: list[Value], outputs: list[Value], outside: Outside) -> Sequence[Value | Element]:
+def _follow_list(
+    op: str, given: list[Value], outputs: list[Value], outside: Outside, grows: bool
+) -> Sequence[Value | Element]:
     facts: ListFacts | None = given[0].facts if given else None
     match op:
         case "TensorListReserve" | "EmptyTensorList":
@@ -49,7 +54,9 @@ def _follow_list(op: str, given: list[Value], outputs: list[Value], outside: Out
             if shape:
                 outputs[0].facts = ListFacts(shape[1:], False, shape[0])
         case "TensorListSetItem" if facts is not None:
-            outputs[0].facts = _with(facts, ListFacts(given[2].shape, False, facts.length))
+            length = None if grows else facts.length
+            kept = ListFacts(facts.element, facts.is_empty, length, facts.constant)
+            outputs[0].facts = _with(kept, ListFacts(given[2].shape, False, length))
         case "TensorListPushBack" if facts is not None:
             pushed = ListFacts(given[1].shape, False, None, _constant(given[1], outside))
             outputs[0].facts = _with(ListFacts(facts.element, facts.is_empty, None, facts.constant), pushed)
