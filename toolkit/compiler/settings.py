@@ -29,7 +29,7 @@ class Settings:
         the processor has it, and two or three significant digits; or "exact" for the kernels that define the ops and
         nothing that computes otherwise: no oneDNN, no machine code, no Winograd, no folded weights (numerics.txt).
     stages: a folder that programs are written to, in text form, after each pass.
-    threads: of a oneDNN primitive; None for as many as there are processors.
+    threads: of a kernel; None for one for each processor that nothing else keeps busy (`target.load`).
     target: the processor that code is made for, with what decides between ways to compute something.
     """
 

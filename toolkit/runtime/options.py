@@ -143,7 +143,7 @@ class RunOptions:
         "--inter-op", "Run independent heavy nodes on N threads (default: one after another).", "N", least=1
     )
     threads: int | None = _option(
-        "--threads", "Threads of a oneDNN primitive (default: one a processor).", "N", least=1
+        "--threads", "Threads of a kernel (default: one for each processor that nothing else keeps busy).", "N", least=1
     )
     precision: str = _option(
         "--precision",
