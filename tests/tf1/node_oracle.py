@@ -69,6 +69,7 @@ def _unnumbered(text: str) -> str:
     """A text without what makes the names of functions unique in a process."""
     text = re.sub(r"(__inference_[A-Za-z0-9_.]*?)_\d+\b", r"\1", text)
     text = re.sub(r"\bhash_table_[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b", "hash_table", text)  # drawn each time
+    text = re.sub(r"\bpyfunc_\d+\b", "pyfunc", text)  # tokens of Python functions are counted in a process
     return re.sub(r"\b_make_dataset_[A-Za-z0-9]+", "_make_dataset", text)
 
 
