@@ -8,10 +8,18 @@ import pytest
 
 from toolkit.client.convert import constant
 from toolkit.client.distributions.base import FULLY_REPARAMETERIZED, Distribution
+from toolkit.client.distributions.counted import Poisson
 from toolkit.client.distributions.discrete import Bernoulli, Categorical, Multinomial
 from toolkit.client.distributions.divergence import RegisterKL, kl_divergence
 from toolkit.client.distributions.gamma import Beta, Gamma
+from toolkit.client.distributions.heavier_tails import Cauchy, HalfNormal
 from toolkit.client.distributions.location_scale import Normal, Uniform
+from toolkit.client.distributions.normal_vectors import (
+    MultivariateNormalDiag,
+    MultivariateNormalFullCovariance,
+    MultivariateNormalTriL,
+)
+from toolkit.client.distributions.one_hot import RelaxedBernoulli
 from toolkit.client.graph import Graph
 from toolkit.errors import InvalidArgumentError, UsageError
 from toolkit.graph import dtypes
@@ -26,6 +34,13 @@ MADE: dict[str, tuple[Any, type[Exception], str]] = {
     "no divergence": (lambda: kl_divergence(Normal(0.0, 1.0), Uniform()), NotImplementedError, "RegisterKL"),
     "registered": (lambda: RegisterKL(Normal, Normal)(kl_divergence), UsageError, "registered already"),
     "not known": (lambda: Gamma(1.0, 2.0).quantile(0.5), NotImplementedError, "Gamma has no quantile"),
+    "no rate": (lambda: Poisson(), UsageError, "rate or log_rate"),
+    "no mean": (lambda: Cauchy(0.0, 1.0, allow_nan_stats=False).mean(), ValueError, "has no mean"),
+    "no size": (lambda: MultivariateNormalDiag(), UsageError, "how long"),
+    "no size but a factor": (
+        lambda: MultivariateNormalDiag(scale_identity_multiplier=1.0), UsageError, "loc or scale_diag"
+    ),
+    "no size of a triangle": (lambda: MultivariateNormalTriL(), UsageError, "loc or scale_tril"),
     "no tensor": (
         lambda: Distribution(dtypes.float32, FULLY_REPARAMETERIZED, False, True, graph_parents=[3]), UsageError,
         "are tensors; number 0 is 3",
@@ -38,6 +53,13 @@ RUN: dict[str, tuple[Any, str]] = {
     "counts": (
         lambda minus: Multinomial(2.0, [0.5, 0.5], validate_args=True).prob([2.0, -minus / 2]),
         "whole",
+    ),
+    "half": (lambda minus: HalfNormal(minus, validate_args=True).mean(), "x > 0"),
+    "temperature": (lambda minus: RelaxedBernoulli(minus, [0.5], validate_args=True).sample(), "x > 0"),
+    "events": (lambda minus: Poisson(2.0, validate_args=True).prob(minus), "must not be negative"),
+    "skew": (
+        lambda minus: MultivariateNormalFullCovariance([0.0, 0.0], [[3.0, minus], [0.0, 3.0]], True).sample(),
+        "symmetric",
     ),
     "mode": (lambda minus: Gamma(minus + 1.0, 1.0, allow_nan_stats=False).mode(), "no mode"),
 }

@@ -21,7 +21,7 @@ from toolkit.client.scopes import control_dependencies, name_scope
 from toolkit.client.tensor import Tensor
 
 
-class _BroadcastScalars(ScalarDistribution):
+class BroadcastScalars(ScalarDistribution):
     """Distributions of single numbers, whose parameters are broadcast together."""
 
     _tensors: list[Tensor]
@@ -36,7 +36,7 @@ class _BroadcastScalars(ScalarDistribution):
         return array_ops.concat([array_ops.stack([n]), self.batch_shape_tensor()], 0)
 
 
-class _LocationScale(_BroadcastScalars):
+class LocationScale(BroadcastScalars):
     """What Normal and Laplace share: `loc` and a positive `scale`."""
 
     _PARAMETERS = ("loc", "scale")
@@ -67,7 +67,7 @@ class _LocationScale(_BroadcastScalars):
         return self._mean()
 
 
-class Normal(_LocationScale):
+class Normal(LocationScale):
     """The normal distribution with mean `loc` and standard deviation `scale`."""
 
     def __init__(
@@ -127,7 +127,7 @@ def _normals(a: Normal, b: Normal, name: str | None = None) -> Tensor:
         return apart + half * (ratio - one - math_ops.log(ratio))
 
 
-class Laplace(_LocationScale):
+class Laplace(LocationScale):
     """Laplace's distribution: exponential on both sides of `loc`."""
 
     def __init__(
@@ -170,7 +170,7 @@ class Laplace(_LocationScale):
         return math.sqrt(2.0) * self._scale + array_ops.zeros_like(self._loc)
 
 
-class StudentT(_BroadcastScalars):
+class StudentT(BroadcastScalars):
     """Student's distribution with `df` degrees of freedom, moved by `loc` and stretched by `scale`."""
 
     _PARAMETERS = ("df", "loc", "scale")
@@ -263,7 +263,7 @@ class StudentT(_BroadcastScalars):
         return array_ops.identity(self._loc)
 
 
-class Uniform(_BroadcastScalars):
+class Uniform(BroadcastScalars):
     """The same density from `low` to `high`."""
 
     _PARAMETERS = ("low", "high")

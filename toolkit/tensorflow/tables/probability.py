@@ -16,6 +16,24 @@ HOMES: dict[str, str] = {
         distributions.Bernoulli distributions.Categorical distributions.Multinomial
         distributions.DirichletMultinomial
     """,
+    "toolkit.client.distributions.heavier_tails": """
+        contrib.distributions.Logistic contrib.distributions.Cauchy contrib.distributions.HalfNormal
+    """,
+    "toolkit.client.distributions.counted": "contrib.distributions.Poisson contrib.distributions.Geometric",
+    "toolkit.client.distributions.one_hot": """
+        contrib.distributions.OneHotCategorical contrib.distributions.ExpRelaxedOneHotCategorical
+        contrib.distributions.RelaxedOneHotCategorical contrib.distributions.RelaxedBernoulli
+    """,
+    "toolkit.client.distributions.normal_vectors": """
+        contrib.distributions.MultivariateNormalDiag contrib.distributions.MultivariateNormalDiagWithSoftplusScale
+        contrib.distributions.MultivariateNormalTriL contrib.distributions.MultivariateNormalFullCovariance
+    """,
+    "toolkit.client.distributions.softplus_parameters": """
+        contrib.distributions.NormalWithSoftplusScale contrib.distributions.LaplaceWithSoftplusScale
+        contrib.distributions.StudentTWithAbsDfSoftplusScale contrib.distributions.GammaWithSoftplusConcentrationRate
+        contrib.distributions.ExponentialWithSoftplusRate contrib.distributions.BetaWithSoftplusConcentration
+        contrib.distributions.Chi2 contrib.distributions.Chi2WithAbsDf contrib.distributions.softplus_inverse
+    """,
     "toolkit.client.linear_operators.base": "linalg.LinearOperator",
     "toolkit.client.linear_operators.dense": "linalg.LinearOperatorFullMatrix linalg.LinearOperatorLowerTriangular",
     "toolkit.client.linear_operators.diagonal": """

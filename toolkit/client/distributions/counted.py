@@ -1,0 +1,142 @@
+"""Distributions of 0, 1, 2, ...: Poisson, Geometric."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from toolkit.client import array_ops, math_ops, nn_ops, ops
+from toolkit.client.assertions import assert_positive
+from toolkit.client.convert import convert_to_tensor
+from toolkit.client.distributions.base import NOT_REPARAMETERIZED
+from toolkit.client.distributions.forms import LogitsDistribution, ScalarDistribution
+from toolkit.client.distributions.heavier_tails import uniform_above_zero
+from toolkit.client.distributions.parameters import logits_and_probs, whole_numbers
+from toolkit.client.more_random_ops import random_poisson
+from toolkit.client.scopes import control_dependencies, name_scope
+from toolkit.client.tensor import Tensor
+from toolkit.errors import UsageError
+
+
+class Poisson(ScalarDistribution):
+    """How many events there are, `rate` on average.
+
+    Raises:
+        UsageError: `rate` and `log_rate` are both given or both missing.
+    """
+
+    _PARAMETERS = ("rate",)
+
+    def __init__(
+        self, rate: Any = None, log_rate: Any = None, validate_args: bool = False, allow_nan_stats: bool = True,
+        name: str = "Poisson",
+    ):  # fmt: skip
+        parameters = dict(locals())
+        with name_scope(name, None, [rate]) as scope:
+            if (rate is None) == (log_rate is None):
+                raise UsageError("a Poisson distribution takes rate or log_rate, one of both")
+            if log_rate is None:
+                given = convert_to_tensor(rate, name="rate")
+                with control_dependencies([assert_positive(given)] if validate_args else []):
+                    self._rate = array_ops.identity(given, name="rate")
+                self._log_rate = math_ops.log(self._rate, name="log_rate")
+            else:
+                self._log_rate = convert_to_tensor(log_rate, name="log_rate")
+                self._rate = math_ops.exp(self._log_rate, name="rate")
+        super().__init__(
+            self._rate.dtype, NOT_REPARAMETERIZED, validate_args, allow_nan_stats, parameters, [self._rate], scope
+        )
+
+    @property
+    def rate(self) -> Tensor:
+        return self._rate
+
+    @property
+    def log_rate(self) -> Tensor:
+        return self._log_rate
+
+    def _batch_shape(self) -> Any:
+        return self._rate.static_shape
+
+    def _batch_shape_tensor(self) -> Any:
+        return array_ops.shape(self._rate)
+
+    def _checked(self, value: Tensor) -> Tensor:
+        return whole_numbers(value, "a count") if self._validate_args else value
+
+    def _sample_n(self, n: Any, seed: int | None = None) -> Any:
+        return random_poisson(self._rate, array_ops.stack([n]), self._dtype, seed=seed)
+
+    def _log_prob(self, value: Tensor) -> Any:
+        count = self._checked(value)
+        return count * self._log_rate - ops.lgamma(1.0 + count) - self._rate
+
+    def _cdf(self, value: Tensor) -> Any:
+        above = 1.0 + self._checked(value)
+        # the op does not broadcast
+        zeros = array_ops.zeros_like(above + self._rate)
+        return ops.igammac(above + zeros, self._rate + zeros)
+
+    def _mean(self) -> Any:
+        return array_ops.identity(self._rate)
+
+    def _variance(self) -> Any:
+        return array_ops.identity(self._rate)
+
+    def _mode(self) -> Any:
+        return ops.floor(self._rate)
+
+
+class Geometric(LogitsDistribution, ScalarDistribution):
+    """How often something fails before it works, which it does with probability `probs` (or `logits`)."""
+
+    _PARAMETERS = ("logits",)
+
+    def __init__(
+        self, logits: Any = None, probs: Any = None, validate_args: bool = False, allow_nan_stats: bool = True,
+        name: str = "Geometric",
+    ):  # fmt: skip
+        parameters = dict(locals())
+        with name_scope(name, None, [logits, probs]) as scope:
+            self._logits, self._probs = logits_and_probs(logits, probs, validate_args=validate_args, name=scope)
+            with control_dependencies([assert_positive(self._probs)] if validate_args else []):
+                self._probs = array_ops.identity(self._probs, name="probs")
+        super().__init__(
+            self._probs.dtype, NOT_REPARAMETERIZED, validate_args, allow_nan_stats, parameters,
+            [self._probs, self._logits], scope,
+        )  # fmt: skip
+
+    def _batch_shape(self) -> Any:
+        return self._probs.static_shape
+
+    def _batch_shape_tensor(self) -> Any:
+        return array_ops.shape(self._probs)
+
+    def _checked(self, value: Tensor) -> Tensor:
+        return whole_numbers(value, "a count") if self._validate_args else ops.floor(value)
+
+    def _sample_n(self, n: Any, seed: int | None = None) -> Any:
+        shape = array_ops.concat([array_ops.stack([n]), self.batch_shape_tensor()], 0)
+        drawn = uniform_above_zero(self, shape, seed)
+        return ops.floor(math_ops.log(drawn) / ops.log1p(-self._probs))
+
+    def _log_prob(self, value: Tensor) -> Any:
+        count = self._checked(value)
+        return ops.xlog1py(count, -self._probs) + math_ops.log(self._probs)
+
+    def _cdf(self, value: Tensor) -> Any:
+        count = self._checked(value)
+        none = array_ops.zeros_like(count * self._probs)
+        below = 1.0 - ops.pow(1.0 - self._probs, count + 1.0)
+        return array_ops.where_v2(count < 0.0, none, below)
+
+    def _entropy(self) -> Any:
+        return nn_ops.softplus(self._logits) / self._probs - self._logits
+
+    def _mean(self) -> Any:
+        return math_ops.exp(-self._logits)
+
+    def _variance(self) -> Any:
+        return self._mean() / self._probs
+
+    def _mode(self) -> Any:
+        return array_ops.zeros(self.batch_shape_tensor(), self._dtype)
