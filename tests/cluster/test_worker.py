@@ -395,3 +395,27 @@ def test_transfers_in_16_bits() -> None:
         value = np.linspace(1, 2, 1000, dtype=np.float32)
         found = both.run("s", graphs, 81, {PS: {0: value}}, {WORKER: [0]})[0]
     assert np.array_equal(found.view(np.uint32), value.view(np.uint32) & np.uint32(0xFFFF0000))
+
+
+def test_so_many_calls_may_wait(both: Pair) -> None:
+    service = both.tasks[PS].service
+    waiting: Any = service._waiting  # pyright: ignore[reportPrivateUsage]
+    patience.until(lambda: not waiting, "those of other tests are over")
+    service._most_waiting = 3  # pyright: ignore[reportPrivateUsage]
+    try:
+        calls = [
+            both.tasks[PS]
+            .stub["RecvTensor"]
+            .future(
+                worker_pb2.RecvTensorRequest(step_id=91, rendezvous_key=_key(both, f"edge_{number}_t")),
+                timeout=patience.HUNG,
+            )
+            for number in range(3)
+        ]
+        patience.until(lambda: len(waiting) == 3, "all wait")
+        assert status_of(lambda: _receive(both, _key(both), 91))[0] == 8
+    finally:
+        service._most_waiting = 50_000  # pyright: ignore[reportPrivateUsage]
+    both.call(PS, "CleanupGraph", worker_pb2.CleanupGraphRequest(step_id=91))
+    assert {status_of(call.result)[0] for call in calls} == {ABORTED}
+    patience.until(lambda: not waiting, "nobody waits")

@@ -7,34 +7,36 @@ asks for that, as TensorFlow's does.
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from schemas import worker_pb2
 from toolkit.cluster.rpc import services, statuses, tensors
-from toolkit.cluster.rpc.bulk import BULK, BulkSender
+from toolkit.cluster.rpc.bulk import BulkSender
+from toolkit.cluster.worker.calls import AskedTensor, RecentRequests, StepEnding
 from toolkit.cluster.worker.costs import cost_graph
 from toolkit.cluster.worker.session import WorkerSession
 from toolkit.cluster.worker.task import WorkerTask
-from toolkit.errors import AbortedError, CancelledError, InvalidArgumentError, UnimplementedError
+from toolkit.errors import (
+    CancelledError,
+    InvalidArgumentError,
+    ResourceExhaustedError,
+    UnimplementedError,
+)
 from toolkit.formats import bounds
 from toolkit.graph.device import DeviceSpec
 from toolkit.runtime.probes.trace import TraceProbe, step_stats
 
 #: threads that send tensors which others have waited for: a slow receiver keeps one busy, never a step
 _SENDERS = 16
+#: calls that wait for tensors at one time, some kB each; a step of a large graph has hundreds
+_WAITING = 50_000
 _MEANINGLESS = {
     "RecvBuf": "collective operations", "CompleteGroup": "collective operations",
     "CompleteInstance": "collective operations", "GetStepSequence": "collective operations",
     "Tracing": "profiling by request; run a step with a trace level instead",
 }  # fmt: skip
-#: how statuses say that they follow from another one, which TensorFlow's masters then look for: a GrpcPayloadContainer
-_KIND = b"type.googleapis.com/tensorflow.DerivedStatus"
-_ENTRY = bytes((1 << 3 | 2, len(_KIND))) + _KIND + bytes((2 << 3 | 2, 0))
-_DERIVED = bytes((1 << 3 | 2, len(_ENTRY))) + _ENTRY
 
 
 class WorkerService:
@@ -42,13 +44,16 @@ class WorkerService:
 
     Args:
         graph_bytes: the largest graph that is registered.
+        waiting: how many calls may wait for tensors; more are refused.
     """
 
-    def __init__(self, task: WorkerTask, *, graph_bytes: int = bounds.REPEATED):
+    def __init__(self, task: WorkerTask, *, graph_bytes: int = bounds.REPEATED, waiting: int = _WAITING):
         self.task = task
         self._graph_bytes = graph_bytes
-        self._seen = _Recent()
+        self._seen = RecentRequests()
         self._bulk = BulkSender()
+        self._most_waiting = waiting
+        self._waiting: set[AskedTensor] = set()
         self._senders = ThreadPoolExecutor(_SENDERS, thread_name_prefix="graphmill send")
 
     def handler(self) -> Any:
@@ -143,7 +148,7 @@ class WorkerService:
         self._seen.check(request.request_id)
         session = self._session(request)
         response = worker_pb2.RunGraphResponse()
-        ending = _Ending(session, request.step_id)
+        ending = StepEnding(session, request.step_id)
         try:
             if not context.add_callback(ending.call_is_over):
                 raise CancelledError("the call was cancelled")
@@ -194,8 +199,17 @@ class WorkerService:
 
     def receive_tensor(self, request: worker_pb2.RecvTensorRequest, answer: services.Answer) -> None:
         """Answer with a tensor as soon as it is there; who waits for one takes no thread."""
-        asked = _Asked(request, answer, self._senders, self._bulk)
+        asked = AskedTensor(request, answer, self._senders, self._bulk)
         try:
+            if len(self._waiting) >= self._most_waiting:
+                raise ResourceExhaustedError(f"{self._most_waiting:,} calls wait for tensors here; no more can")
+            self._waiting.add(asked)
+
+            def over() -> None:
+                self._waiting.discard(asked)
+
+            if not answer.when_over(over):
+                over()
             self._seen.check(request.request_id)
             withdraw = self.task.receive(request.step_id, request.rendezvous_key, asked.arrived)
             if not answer.when_over(withdraw):
@@ -223,112 +237,6 @@ class WorkerService:
         if request.clear:
             logs.clear()
         return response
-
-
-class _Asked:
-    """A tensor that another worker waits for.
-
-    What is there at once is sent by the thread of the call; what comes later, by another one, since the thread that
-    made it goes on with its step.
-    """
-
-    def __init__(
-        self,
-        request: worker_pb2.RecvTensorRequest,
-        answer: services.Answer,
-        senders: ThreadPoolExecutor,
-        bulk: BulkSender,
-    ):
-        wanted = request.transport_options.type_url
-        self._aligned = wanted == tensors.ALIGNED
-        self._bulk = bulk if wanted == BULK else None
-        self._narrow = request.transport_options.value.decode(errors="replace") if wanted in tensors.OURS else ""
-        self._answer = answer
-        self._senders = senders
-        self._lock = threading.Lock()
-        self._has_begun = False
-        self._is_waiting = False
-        self._ready: tuple[Any, bool, BaseException | None] | None = None
-
-    def begun(self, *, is_waiting: bool) -> None:
-        """The thread of the call has nothing else to do.
-
-        Args:
-            is_waiting: the tensor was asked for, so that an error is the step's.
-        """
-        self._is_waiting = is_waiting
-        with self._lock:
-            self._has_begun = True
-            ready = self._ready
-        if ready is not None:
-            self._send(*ready)
-
-    def arrived(self, value: Any, is_dead: bool, error: BaseException | None) -> None:
-        """See `Receiver`."""
-        with self._lock:
-            if not self._has_begun:
-                self._ready = (value, is_dead, error)
-                return
-        try:
-            self._senders.submit(self._send, value, is_dead, error)
-        except RuntimeError:  # the server stops
-            self._send(None, False, CancelledError("the server stops"))
-
-    def _send(self, value: Any, is_dead: bool, error: BaseException | None) -> None:
-        try:
-            if error is not None:
-                raise error
-            response = tensors.write_response(
-                value, is_dead, aligned=self._aligned, bulk=self._bulk, narrow=self._narrow
-            )
-        except Exception as failure:
-            code, message = statuses.status_of(failure)
-            self._answer.fail(code, message, _DERIVED if failure is error and self._is_waiting else b"")
-            return
-        self._answer.give(response)
-
-
-class _Ending:
-    """Cancels a step when its call ends before it does: the master has given it up."""
-
-    def __init__(self, session: WorkerSession, step_id: int):
-        self._session = session
-        self._step_id = step_id
-        self._lock = threading.Lock()
-        self._is_over = False
-
-    def call_is_over(self) -> None:
-        with self._lock:  # what is cancelled after its end would be a step anew
-            if not self._is_over:
-                self._session.worker.cancel(self._step_id)
-
-    def step_is_over(self) -> None:
-        with self._lock:
-            self._is_over = True
-
-
-class _Recent:
-    """The numbers of requests that have come, so that one that is sent twice is not served twice."""
-
-    def __init__(self, size: int = 100_000):
-        self._size = size
-        self._seen: OrderedDict[int, None] = OrderedDict()
-        self._lock = threading.Lock()
-
-    def check(self, request_id: int) -> None:
-        """Note a request; 0 is no number.
-
-        Raises:
-            AbortedError: it has come before.
-        """
-        if not request_id:
-            return
-        with self._lock:
-            if request_id in self._seen:
-                raise AbortedError(f"the request {request_id} has come before")
-            self._seen[request_id] = None
-            if len(self._seen) > self._size:
-                self._seen.popitem(last=False)
 
 
 def _with_tensors(response: worker_pb2.RunGraphResponse, keys: Any, values: list[Any]) -> bytes:
