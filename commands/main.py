@@ -42,6 +42,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "freeze": ("commands.freeze", "Make constants of variables, so that a graph needs no checkpoint."),
     "unfreeze": ("commands.unfreeze", "Make variables of constants, with a checkpoint, to train again."),
     "run": ("commands.run", "Run a graph, a model's signature or a training loop."),
+    "worker": ("commands.worker", "Serve one task of a cluster."),
+    "cluster": ("commands.cluster", "Start and watch the tasks of a cluster."),
     "ops": ("commands.ops", "List ops with their kernels, gradients and shape functions."),
     "checkpoint": ("commands.checkpoint", "Inspect, verify, compare and convert checkpoints."),
     "validate": ("commands.validate", "Find everything that is wrong with models; for CI."),

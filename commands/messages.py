@@ -51,6 +51,12 @@ def show(*lines: str) -> None:
     sys.stdout.write(text_of(lines))
 
 
+def show_now(line: str) -> None:
+    """One line of results, on its way at once: of a command that goes on. May be called from several threads."""
+    sys.stdout.write(text_of([line]))
+    sys.stdout.flush()
+
+
 def show_path(path: str) -> None:
     """The path of a file, on standard output; exactly as it is where a program reads it."""
     if sys.stdout.isatty():

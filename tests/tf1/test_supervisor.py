@@ -11,6 +11,7 @@ import pytest
 from tests.tf1.calls import separated
 from tests.tf1.test_monitored_sessions import both, counting, events
 from toolkit import tensorflow as ours
+from toolkit.errors import UsageError
 
 pytestmark = pytest.mark.tensorflow
 
@@ -174,12 +175,15 @@ def test_sessions_of_a_server_share_their_variables() -> None:
             session.run(v)
 
 
-def test_servers_of_several_processes_are_refused_in_one_line() -> None:
+def test_servers_tell_what_is_wrong_in_one_line() -> None:
+    pytest.importorskip("grpc")
     tf = ours
     cluster = tf.train.ClusterSpec({"ps": ["a:1"], "worker": ["b:2", "c:3"]})
-    with pytest.raises(tf.errors.UnimplementedError, match="3 tasks talks to other processes over gRPC") as caught:
+    with pytest.raises(UsageError, match="could be used by anybody") as caught:
         tf.train.Server(cluster, "worker", 0)
     assert "\n" not in caught.value.message
+    with pytest.raises(UsageError, match="the cluster has no /job:chief/replica:0/task:0"):
+        tf.train.Server(cluster, "chief", 0)
     with pytest.raises(ValueError, match="say which with job_name="):
         tf.train.Server(cluster)
     with pytest.raises(ValueError, match="say which with task_index="):

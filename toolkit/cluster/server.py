@@ -34,6 +34,7 @@ from toolkit.cluster.rpc.server import LOOPBACK, Listening, Server, is_loopback
 from toolkit.cluster.worker.service import WorkerService
 from toolkit.cluster.worker.task import WorkerTask, task_addresses
 from toolkit.errors import AbortedError, UsageError
+from toolkit.formats.cluster import Cluster
 from toolkit.graph.device import DeviceSpec
 from toolkit.limits.process import resident_memory
 from toolkit.policy.rules import Policy
@@ -252,6 +253,26 @@ def server_def(
     message = tensorflow_server_pb2.ServerDef(job_name=job, task_index=task, protocol="grpc", cluster=cluster)
     if config is not None:
         message.default_session_config.CopyFrom(config)
+    return message
+
+
+def cluster_def(cluster: Cluster) -> cluster_pb2.ClusterDef:
+    """The tasks of a cluster file.
+
+    Raises:
+        UsageError: one has no address.
+    """
+    message = cluster_pb2.ClusterDef()
+    jobs: dict[str, cluster_pb2.JobDef] = {}
+    for task in cluster.tasks:
+        if not task.address:
+            raise UsageError(
+                f"task {task.index} of job '{task.job}' has no address; a server needs host:port of every task",
+                file=cluster.source or None,
+            )
+        if task.job not in jobs:
+            jobs[task.job] = message.job.add(name=task.job)
+        jobs[task.job].tasks[task.index] = task.address
     return message
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from schemas import tensorflow_server_pb2
 from toolkit.client.train import replicas
 from toolkit.cluster.specification import ClusterSpec
-from toolkit.errors import UnimplementedError, UsageError
+from toolkit.errors import UsageError
 from toolkit.graph import device as graph_device
 from toolkit.tensorflow.deprecation import log
 
@@ -20,12 +20,14 @@ _numbers = itertools.count()
 
 
 class Server:
-    """A server of this process. Sessions with its target share their variables, queues and tables.
+    """A server of this process: its sessions share their variables, queues and tables.
 
-    There is no gRPC here: a cluster of several tasks has to run in one process (`tf.test.create_local_cluster`).
+    A cluster's task is served over gRPC, as TensorFlow's servers do, so that its other tasks may be theirs or ours. One
+    task with a port that anybody may choose (`create_local_server`) is for this process alone and needs no gRPC.
 
     Raises:
-        UnimplementedError: the cluster has several tasks, which other processes would run.
+        UsageError: there is no such task, its port is taken, or its address is another machine's and no token or TLS
+            key is in the environment (`toolkit.cluster.server`).
     """
 
     def __init__(
@@ -33,22 +35,38 @@ class Server:
         config: Any = None, start: bool = True,
     ):  # fmt: skip
         self._server_def = _server_def(server_or_cluster_def, job_name, task_index, protocol, config)
-        tasks = sum(len(job.tasks) for job in self._server_def.cluster.job)
-        if tasks > 1:
-            raise UnimplementedError(
-                f"a server of a cluster of {tasks} tasks talks to other processes over gRPC, which graphmill does not "
-                "have; run one task (tf.train.Server.create_local_server()), or all in one process "
-                "(tf.test.create_local_cluster)"
-            )
-        self._target = f"local://server-{next(_numbers)}"
+        self._served: Any = None
+        addresses = [address for job in self._server_def.cluster.job for address in job.tasks.values()]
+        if len(addresses) == 1 and addresses[0].endswith(":0") and not self._server_def.port:
+            self._target = f"local://server-{next(_numbers)}"
+        else:
+            from toolkit.cluster.server import ClusterServer
+
+            self._served = ClusterServer(self._server_def)
+            self._target = self._served.target
         self._stopped = threading.Event()
+        if start:
+            self.start()
+
+    @classmethod
+    def _in_process(cls, server_def: tensorflow_server_pb2.ServerDef, target: str) -> Server:
+        """A task of a cluster that is all in this process."""
+        made = cls.__new__(cls)
+        made._server_def, made._target = server_def, target
+        made._served, made._stopped = None, threading.Event()
+        return made
 
     def start(self) -> None:
-        """It serves from the start."""
+        """Begin to serve; again is fine."""
+        if self._served is not None:
+            self._served.start()
 
     def join(self) -> None:
-        """Wait for ever, as a server does."""
-        self._stopped.wait()
+        """Wait until it is shut down, which never happens by itself."""
+        if self._served is not None:
+            self._served.join()
+        else:
+            self._stopped.wait()
 
     @property
     def server_def(self) -> tensorflow_server_pb2.ServerDef:
@@ -67,14 +85,13 @@ class Server:
 def local_servers(cluster: ClusterSpec, counts: dict[str, int], configs: dict[str, Any]) -> dict[str, list[Server]]:
     """The servers of a cluster whose tasks all run in this process, by job; they share one target."""
     target = f"local://server-{next(_numbers)}"
-    made: dict[str, list[Server]] = {}
-    for job, count in counts.items():
-        for number in range(count):
-            server = Server({job: {number: cluster.task_address(job, number)}}, job, number, config=configs.get(job))
-            server._target = target
-            server._server_def.cluster.CopyFrom(cluster.as_cluster_def())
-            made.setdefault(job, []).append(server)
-    return made
+    return {
+        job: [
+            Server._in_process(_server_def(cluster, job, number, "grpc", configs.get(job)), target)
+            for number in range(count)
+        ]
+        for job, count in counts.items()
+    }
 
 
 def _server_def(given: Any, job: Any, task: Any, protocol: Any, config: Any) -> tensorflow_server_pb2.ServerDef:

@@ -1,0 +1,47 @@
+"""`graphmill cluster up`: all tasks of a cluster file that are this machine's, in processes of their own."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from commands import messages
+from commands.ending import Ended
+from commands.options import command_app
+
+app = command_app()
+
+
+@app.command()
+def up(
+    cluster: Annotated[str, typer.Argument(metavar="CLUSTER.yaml", help="The cluster file.")],
+    allow: Annotated[
+        list[str] | None,
+        typer.Option(metavar="read=DIR", help="What graphs of clients may touch at all tasks; see graphmill worker."),
+    ] = None,
+    drain: Annotated[
+        float, typer.Option(min=0, metavar="SECONDS", help="How long steps may go on after SIGTERM or Ctrl-C.")
+    ] = 30.0,
+) -> None:
+    """Start every task of a cluster whose address is this machine's own, and stop all of them together.
+
+    What a task prints has its name in front. When one ends by itself, the others are stopped, and the exit code is 3.
+    """
+    from toolkit.cluster.processes import LocalTasks
+    from toolkit.formats.cluster import read_cluster
+
+    options = [part for each in allow or () for part in ("--allow", each)]
+    tasks = LocalTasks(read_cluster(cluster), cluster, [*options, "--drain", f"{drain:g}"], messages.show_now)
+    failed: str | None = None
+    try:
+        tasks.start()
+        failed = tasks.wait()
+    except (Ended, KeyboardInterrupt):
+        pass
+    finally:
+        tasks.stop(drain)
+    if failed is not None:
+        from toolkit.errors import UnavailableError
+
+        raise UnavailableError(f"{failed}; the other tasks were stopped")

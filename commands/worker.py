@@ -1,0 +1,69 @@
+"""graphmill worker: serve one task of a cluster."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from commands import messages
+from commands.ending import Ended
+from commands.options import command_app
+
+app = command_app()
+
+
+@app.command()
+def worker(
+    cluster: Annotated[
+        str, typer.Option(metavar="CLUSTER.yaml", help="The jobs, tasks and addresses (see: graphmill help clusters).")
+    ],
+    job: Annotated[str, typer.Option(metavar="NAME", help="Whose task this is.")] = "worker",
+    task: Annotated[int, typer.Option(min=0, metavar="N", help="Its number.")] = 0,
+    host: Annotated[
+        str,
+        typer.Option(
+            metavar="ADDRESS",
+            help="Listen there; by default at loopback where the cluster's address of the task is, else anywhere.",
+        ),
+    ] = "",
+    allow: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="read=DIR",
+            help="What graphs of clients may touch: read=DIR, write=DIR, network, ... (see: graphmill help trust). "
+            "Repeatable.",
+        ),
+    ] = None,
+    drain: Annotated[
+        float, typer.Option(min=0, metavar="SECONDS", help="How long steps may go on after SIGTERM or Ctrl-C.")
+    ] = 30.0,
+    idle: Annotated[
+        float, typer.Option(min=0, metavar="SECONDS", help="Close sessions that nobody uses for so long; 0: never.")
+    ] = 86_400.0,
+) -> None:
+    """Serve one task of a cluster: a master and a worker on TensorFlow's wire (gRPC), for its clients and ours.
+
+    One line says when it is ready. On SIGTERM new steps are refused and running ones end. At loopback anybody of this
+    machine may use it; elsewhere it asks for GRAPHMILL_CLUSTER_TOKEN, or for TLS: GRAPHMILL_CLUSTER_KEY,
+    GRAPHMILL_CLUSTER_CERT and, for the certificates of the others, GRAPHMILL_CLUSTER_CA.
+
+    graphmill worker --cluster cluster.yaml --job ps --task 0 --allow write=checkpoints
+    """
+    from toolkit.cluster.server import ClusterServer, cluster_def, server_def
+    from toolkit.errors import about_option
+    from toolkit.formats.cluster import read_cluster
+    from toolkit.policy.rules import Policy
+
+    read = read_cluster(cluster)
+    with about_option("--allow"):
+        policy = Policy().allowing(*(allow or ()))
+    counts = next((each.devices for each in read.tasks if (each.job, each.index) == (job, task)), None)
+    server = ClusterServer(server_def(cluster_def(read), job, task), policy=policy, host=host, counts=counts, idle=idle)
+    server.start()
+    messages.show_now(f"ready: {server.name} at {server.target}")
+    try:
+        server.join()
+    except (Ended, KeyboardInterrupt):
+        if not server.drain(drain):
+            messages.say("worker", f"steps that had not ended after {drain:g} seconds were cancelled")
