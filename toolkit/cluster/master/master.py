@@ -27,6 +27,8 @@ MOST_SESSIONS = 1000
 #: seconds after which a session that nobody has used is closed: its client is gone, or has forgotten it
 IDLE_SECONDS = 86_400.0
 _LOOK_SECONDS = 60.0
+#: seconds that the other tasks have to hear of the end
+_CLOSE_SECONDS = 2.0
 
 
 class OwnTask(Protocol):
@@ -256,3 +258,5 @@ class Master:
         self._heartbeats.stop()
         for session in self.sessions():
             session.close()
+        for task in self._tasks.values():
+            task.finish(_CLOSE_SECONDS)

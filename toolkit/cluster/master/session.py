@@ -184,7 +184,7 @@ class _Watched:
 
 
 #: how the nodes are called that stand for a client's node in its worker's graph
-_ADDED = re.compile(r"_(?:arg|retval)_(.+)_\d+_\d+|_(?:target|sent)_(.+)_\d+|(.+)/(?:ctrl/|cast/)?_[SG]?(?:\d+_)?\d+")
+_ADDED = re.compile(r"_(?:arg|retval)_(.+)_\d+_\d+|_(?:target|sent)_(.+)_\d+|(.+?)/(?:ctrl/|cast/)?_[SG]?(?:\d+_)?\d+")
 
 
 def client_node(name: str) -> str:

@@ -66,6 +66,10 @@ class RemoteTask:
         """Make a call that nobody waits for, and whose failure changes nothing. Returns at once."""
         self._farewells.put(self, method, request)
 
+    def finish(self, seconds: float) -> None:
+        """Wait until all that was told has arrived, or for so long."""
+        self._farewells.finish(seconds)
+
     def __str__(self) -> str:
         return f"{self.name} ({self.address})"
 
@@ -76,19 +80,38 @@ class _Farewells:
     def __init__(self) -> None:
         self._waiting: SimpleQueue[tuple[RemoteTask, str, Any]] = SimpleQueue()
         self._lock = threading.Lock()
+        self._empty = threading.Condition(self._lock)
+        self._under_way: set[Any] = set()
+        self._count = 0
         self._started = False
 
     def put(self, task: RemoteTask, method: str, request: Any) -> None:
         with self._lock:
+            self._count += 1
             if not self._started:
                 self._started = True
                 threading.Thread(target=self._serve, name="graphmill farewells", daemon=True).start()
         self._waiting.put((task, method, request))
 
+    def finish(self, seconds: float) -> None:
+        """Wait until all that was put has arrived, or failed to, or for so long."""
+        with self._lock:
+            self._empty.wait_for(lambda: not self._count, seconds)
+
+    def _over(self, call: Any = None) -> None:
+        with self._lock:
+            self._under_way.discard(call)
+            self._count -= 1
+            self._empty.notify_all()
+
     def _serve(self) -> None:
         while True:
             task, method, request = self._waiting.get()
             try:
-                task.start(method, request, timeout=FAREWELL_SECONDS)
+                call = task.start(method, request, timeout=FAREWELL_SECONDS)
             except ValueError:  # the channel is closed: so is everything at the other end, for us
+                self._over()
                 continue
+            with self._lock:
+                self._under_way.add(call)  # gRPC cancels a call that nobody holds
+            call.add_done_callback(self._over)
