@@ -156,7 +156,7 @@ def _run(args: Sequence[str]) -> int:
     messages.set_level(messages.NORMAL)
     _write_anything()
     messages.arguments = list(args)
-    if list(args) in ([], ["checkpoint"]):
+    if list(args) in ([], ["checkpoint"], ["cluster"]):
         args = [*args, "--help"]
     try:
         result = get_command(app).main(args=list(args), prog_name="graphmill", standalone_mode=False)

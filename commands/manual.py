@@ -12,11 +12,13 @@ from collections.abc import Mapping, Sequence
 from importlib import resources
 from typing import Any
 
-from commands import checkpoint
+from commands import checkpoint, cluster
 from commands.main import COMMANDS, app
 from toolkit.errors import UsageError, did_you_mean
 
 _RECORDS = "toolkit/runtime/record_feeds.py"
+#: commands that have commands of their own
+GROUPS = {"checkpoint": checkpoint.COMMANDS, "cluster": cluster.COMMANDS}
 #: topic to (one line about it, what it is made of: a text of `topics`, or files whose docstrings it is)
 TOPICS: dict[str, tuple[str, tuple[str, ...]]] = {
     "formats": ("files that are read and written", ("formats.txt",)),
@@ -63,7 +65,7 @@ def text(words: Sequence[str]) -> str:
         return _rules(rest)
     if first in TOPICS and not rest:
         return _topic(first)
-    if first in COMMANDS and (not rest or (first == "checkpoint" and rest[0] in checkpoint.COMMANDS)):
+    if first in COMMANDS and (not rest or rest[0] in GROUPS.get(first, {})):
         more = f"\n{_topic(_ALSO[first])}" if first in _ALSO else ""
         return _command([first, *rest]) + more
     if "/" in first:
@@ -182,9 +184,9 @@ def _rules(words: Sequence[str]) -> str:
 
 def _command(words: Sequence[str]) -> str:
     """The help of a command, and what its module says about JSON and exit codes."""
-    module = COMMANDS[words[0]][0] if len(words) == 1 else checkpoint.COMMANDS[words[1]][0]
+    module = COMMANDS[words[0]][0] if len(words) == 1 else GROUPS[words[0]][words[1]][0]
     path = module.replace(".", "/")
-    is_package = module == "commands.checkpoint"
+    is_package = len(words) == 1 and words[0] in GROUPS
     more = docstring(f"{path}/__init__.py" if is_package else f"{path}.py").partition("\n\n")[2].strip()
     return _help_of(words) + (f"\n{more}\n" if more else "")
 
@@ -235,9 +237,10 @@ def _pages() -> list[tuple[str, str]]:
     pages = [("graphmill.1", _page("graphmill", "1", "TensorFlow's graph lifecycle as Unix tools", _help_of([])))]
     for name, (_, summary) in COMMANDS.items():
         pages.append((f"graphmill-{name}.1", _page(f"graphmill-{name}", "1", summary, _command([name]))))
-    for name, (_, summary) in checkpoint.COMMANDS.items():
-        page = f"graphmill-checkpoint-{name}"
-        pages.append((f"{page}.1", _page(page, "1", summary, _command(["checkpoint", name]))))
+    for group, commands in GROUPS.items():
+        for name, (_, summary) in commands.items():
+            page = f"graphmill-{group}-{name}"
+            pages.append((f"{page}.1", _page(page, "1", summary, _command([group, name]))))
     for name, (summary, _) in TOPICS.items():
         pages.append((f"graphmill-{name}.7", _page(f"graphmill-{name}", "7", summary, _topic(name))))
     return pages

@@ -11,9 +11,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from commands.checkpoint import COMMANDS as CHECKPOINT
 from commands.main import COMMANDS, run
-from commands.manual import TOPICS
+from commands.manual import GROUPS, TOPICS
 from toolkit.passes.validate import registry
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -77,7 +76,9 @@ def test_the_examples_of_the_configuration_are_valid(tmp_path: Path, capsys: pyt
     assert (code, capsys.readouterr().err) == (2, missing)
 
 
-@pytest.mark.parametrize("words", [*([name] for name in COMMANDS), *(["checkpoint", name] for name in CHECKPOINT)])
+@pytest.mark.parametrize(
+    "words", [*([name] for name in COMMANDS), *([group, name] for group in GROUPS for name in GROUPS[group])]
+)
 def test_commands(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     text = shown(capsys, *words)
     assert text.startswith(f"Usage: graphmill {' '.join(words)} ")
@@ -110,7 +111,7 @@ def test_manual_pages(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
     expected = [
         "graphmill.1",
         *(f"graphmill-{name}.1" for name in COMMANDS),
-        *(f"graphmill-checkpoint-{name}.1" for name in CHECKPOINT),
+        *(f"graphmill-{group}-{name}.1" for group in GROUPS for name in GROUPS[group]),
         *(f"graphmill-{name}.7" for name in TOPICS),
     ]
     assert names == sorted(expected)

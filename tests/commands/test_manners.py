@@ -14,10 +14,11 @@ import pytest
 
 from commands import messages
 from commands.main import COMMANDS, run
+from commands.manual import GROUPS
 from tests import models
 from tests.passes import validate_graphs as graphs
 
-LEAVES = [name for name in COMMANDS if name != "checkpoint"]
+LEAVES = [name for name in COMMANDS if name not in GROUPS]
 
 
 @pytest.fixture
@@ -63,9 +64,8 @@ def test_every_command_has_them(name: str, capsys: pytest.CaptureFixture[str]) -
 
 
 def test_no_option_is_called_by_its_type(capsys: pytest.CaptureFixture[str]) -> None:
-    from commands.checkpoint import COMMANDS as CHECKPOINT
-
-    for words in [*([name] for name in LEAVES), *(["checkpoint", name] for name in CHECKPOINT)]:
+    grouped = [[group, name] for group, commands in GROUPS.items() for name in commands]
+    for words in [*([name] for name in LEAVES), *grouped]:
         assert run([*words, "--help"]) == 0
         text = capsys.readouterr().out
         assert not re.search(r"<(int|float|integer|text|path|boolean)\b", text), words
@@ -212,7 +212,7 @@ def test_a_query_for_an_op_that_is_misspelled(net: Path, capsys: pytest.CaptureF
 
 
 def test_a_command_line_without_a_command_is_a_call_for_help(capsys: pytest.CaptureFixture[str]) -> None:
-    for args in ([], ["checkpoint"]):
+    for args in ([], *([group] for group in GROUPS)):
         assert run(args) == 0
         text = capsys.readouterr().out
         assert run([*args, "--help"]) == 0
