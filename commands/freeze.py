@@ -76,6 +76,8 @@ def freeze(
         write_output(report, json.dumps(facts, indent=2) + "\n")
     models.write("freeze", frozen, out, kind, allow)
     _say(facts)
+    if kind == "savedmodel" and as_kind is None and out == "-":
+        messages.say("freeze", "the pipe is given a SavedModel with its signatures; --as graphdef gives it the graph")
     _say_names(model, request)
 
 
@@ -174,12 +176,11 @@ def _say_names(model: Model, request: FreezeRequest) -> None:
     ]
     if request.surroundings or not lost:
         return
-    fed = f"feed {_listed(request.feeds)} and " if request.feeds else ""
-    messages.say(
-        "freeze",
-        f"a GraphDef has no signatures ({_listed(lost)}): {fed}fetch {_listed(request.fetches)}; --as savedmodel keeps "
-        "them",
-    )
+    messages.say("freeze", f"a GraphDef has no signatures; --as savedmodel keeps {_listed(lost)}")
+    for key in lost[:3]:
+        fed = [f"--feed {name}=..." for name in signatures[key].input_tensors().values()]
+        fetched = [f"--fetch {name}" for name in signatures[key].output_tensors().values()]
+        messages.say("freeze", f"what {key} computes: {' '.join([*fed[:5], *fetched[:5]])}")
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -169,13 +169,25 @@ def _pruned(
     if model.kind is ModelKind.SAVED_MODEL:  # its variables come back through its saver
         options = replace(options, targets=(*options.targets, *lifecycle_operations(meta)))
     result = run_pass(options, model.graph)
-    smaller, _ = shrink(meta, result.graph)
+    smaller, lost = shrink(meta, result.graph)
+    _say_cut(len(model.graph), len(result.graph), lost)
     feeds: dict[str, str] = {text: name for text, name in result.report["feeds"].items() if name}
     fetches: dict[str, str] = {text: name for text, name in result.report["fetches"].items() if name}
     if model.kind is not ModelKind.GRAPH_DEF and fetches:
         named = [{labels.get(text) or text: name for text, name in group.items()} for group in (feeds, fetches)]
         record_signature(smaller, *named)
     return model.with_meta(smaller), (tuple(feeds.values()), tuple(fetches.values()), options.targets)
+
+
+def _say_cut(before: int, after: int, lost: dict[str, Any]) -> None:
+    """What went because nothing that was asked for needs it, before any pass ran."""
+    if after == before:
+        return
+    messages.say("optimize", f"what was asked for needs {after:,} of {before:,} nodes; the others go, as with prune")
+    if lost["saver"] == "dropped":
+        messages.say("optimize", "dropped the saver: its operations are not needed")
+    for key, what in lost["signatures"].items():
+        messages.say("optimize", f"the signature '{key}': {what}")
 
 
 def _hear(applied: Applied) -> None:
@@ -215,7 +227,9 @@ def _say(done: Optimized, surroundings: dict[str, Any]) -> None:
 
 
 def _fewer(count: int) -> str:
-    return f"{count:,} nodes fewer" if count > 0 else f"{-count:,} nodes more" if count < 0 else "as many nodes"
+    from toolkit.formats.report import plural
+
+    return f"{plural(abs(count), 'node')} {'fewer' if count > 0 else 'more'}" if count else "as many nodes"
 
 
 def _list(as_json: bool) -> None:

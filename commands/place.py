@@ -132,7 +132,7 @@ def _rules(file: str, devices: Any) -> Any:
 
 
 def _say(facts: dict[str, Any], rules: Any) -> None:
-    from toolkit.formats.report import plural
+    from toolkit.formats.report import bytes_text, plural
 
     for rule in rules:
         if not facts["rules"][rule.pattern]:
@@ -145,7 +145,7 @@ def _say(facts: dict[str, Any], rules: Any) -> None:
         sent = len(simulated["transfers"])
         messages.say("place", f"simulated step {_ms(simulated['seconds'])}, {plural(sent, 'transfer')}")
         for device, row in simulated["devices"].items():
-            messages.say("place", f"{device}: busy {row['load']:.0%}, peak memory {row['peak_bytes'] / 1e6:,.1f} MB")
+            messages.say("place", f"{device}: busy {row['load']:.0%}, peak memory {bytes_text(row['peak_bytes'])}")
     if "simulated_seconds" in facts:
         tried = ", ".join(f"{name} {_ms(seconds)}" for name, seconds in facts["simulated_seconds"].items())
         messages.say("place", f"took '{facts['chosen']}' of: {tried}")

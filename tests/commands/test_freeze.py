@@ -12,7 +12,11 @@ import pytest
 
 from commands.main import run
 from tests import models, perturbation
-from toolkit.formats.model import ModelKind, read_model
+from toolkit import client as gm
+from toolkit.formats.model import ModelKind, from_meta_graph, read_model, write_model
+from toolkit.graph import dtypes
+from toolkit.graph.graph import Graph
+from toolkit.graph.metagraph import MetaGraph
 
 
 def said(capsys: pytest.CaptureFixture[str], *args: str, code: int = 0) -> str:
@@ -57,13 +61,14 @@ def test_a_pipe_is_given_the_signatures(tmp_path: Path) -> None:
     piped = subprocess.run(line, capture_output=True, check=True)
     (tmp_path / "piped").write_bytes(piped.stdout)
     assert list(read_model(tmp_path / "piped").meta.signatures) == ["serving_default"]
-    assert b"signatures" not in piped.stderr
+    assert b"the pipe is given a SavedModel with its signatures; --as graphdef gives it the graph" in piped.stderr
     with (tmp_path / "redirected").open("wb") as file:
         told = subprocess.run(line, stdout=file, stderr=subprocess.PIPE, check=True, text=True).stderr
     assert read_model(tmp_path / "redirected").kind is ModelKind.GRAPH_DEF
+    assert "a GraphDef has no signatures; --as savedmodel keeps serving_default\n" in told
     assert (
-        "a GraphDef has no signatures (serving_default): feed serving_default_x:0 and fetch StatefulPartitionedCall:0, "
-        "StatefulPartitionedCall:1; --as savedmodel keeps them"
+        "what serving_default computes: --feed serving_default_x:0=... --fetch StatefulPartitionedCall:0 "
+        "--fetch StatefulPartitionedCall:1\n"
     ) in told
     for name, kind in (("m.meta", ModelKind.META_GRAPH), ("m.tar", ModelKind.SAVED_MODEL)):
         assert run([*line[3:], "-o", str(tmp_path / name)]) == 0
@@ -72,6 +77,27 @@ def test_a_pipe_is_given_the_signatures(tmp_path: Path) -> None:
     frozen = str(tmp_path / "redirected")
     again = subprocess.run([*line[:4], frozen, "--fetch", "StatefulPartitionedCall"], capture_output=True, check=True)
     assert again.stdout and b"signatures" not in again.stderr
+
+
+def test_tables_whose_values_are_computed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What follows from constants goes along; where nobody has filled a table, it is said what does."""
+    graph = gm.Graph()
+    with graph.as_default():
+        table = gm.ops.hash_table_v2(key_dtype=dtypes.string, value_dtype=dtypes.int64)
+        ids = gm.cast(gm.range(3) * 10, dtypes.int64)
+        fill = gm.ops.function("LookupTableImportV2")(table, gm.constant(["a", "b", "c"]), ids)
+        words = gm.placeholder(dtypes.string, [None], name="words")
+        gm.ops.lookup_table_find_v2(table, words, gm.constant(-1, dtypes.int64), name="found")
+    meta = MetaGraph(Graph.from_proto(graph.as_graph_def()), collections={"table_initializer": [fill.name]})
+    source, out = str(tmp_path / "m.meta"), str(tmp_path / "f.pb")
+    write_model(from_meta_graph(meta, source), source)
+    text = said(capsys, source, "--fetch", "found", "-o", out)
+    assert "1 table cannot be constants: run the operation 'init_all_tables'" in text and "warning" not in text
+    asked = ["run", out, "--feed", 'words=["c", "x"]', "--fetch", "found"]
+    assert run(asked) == 3
+    assert "Table not initialized; run it first with --init-op init_all_tables" in capsys.readouterr().err
+    assert run([*asked, "--init-op", "init_all_tables"]) == 0
+    assert "[20, -1]" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

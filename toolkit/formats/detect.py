@@ -38,6 +38,10 @@ class Encoding(enum.Enum):
     SPLIT = "split"
 
 
+#: of the graph that a Saver writes beside a checkpoint
+_GRAPH_SUFFIX = ".meta"
+
+
 class FileKind(enum.Enum):
     """Everything that can be told apart."""
 
@@ -460,16 +464,26 @@ def _is_onnx(head: bytes, size: int) -> bool:
     return seen.get(1) == protoscan.VARINT and graph_like
 
 
+def _graph_beside(place: Path) -> str:
+    """The graph that a Saver has written with a checkpoint, in a phrase: that file, or the newest of a folder."""
+    try:
+        files = list(place.glob(f"*{_GRAPH_SUFFIX}")) if place.is_dir() else [place] if place.is_file() else []
+        newest = max(files, key=lambda file: (file.stat().st_mtime, file.name), default=None)
+    except OSError:
+        return ""
+    return "" if newest is None else f"; its graph is {newest}"
+
+
 def explain(found: Detected, name: str) -> FormatError:
     """The error for a file that should be a graph and is something else."""
     match found.kind:
         case FileKind.CHECKPOINT:
-            message = f"this is a checkpoint, not a graph; try: graphmill checkpoint inspect {found.path}"
+            message = f"this is a checkpoint, not a graph{_graph_beside(Path(str(found.path) + _GRAPH_SUFFIX))}; "
+            message += f"try: graphmill checkpoint inspect {found.path}"
         case FileKind.CHECKPOINT_STATE:
-            message = (
-                "this is the list of checkpoints in a folder, not a graph; "
-                "try: graphmill checkpoint inspect with one of the prefixes in it"
-            )
+            folder = Path(found.path) if Path(found.path).is_dir() else Path(found.path).parent
+            message = f"this is the list of checkpoints in a folder, not a graph{_graph_beside(folder)}; "
+            message += "try: graphmill checkpoint inspect with one of the prefixes in it"
         case FileKind.EVENTS:
             message = f"this is an event file, not a graph; try: graphmill inspect {name}"
         case FileKind.TFRECORD:

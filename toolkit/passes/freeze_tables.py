@@ -8,7 +8,7 @@ before anything else.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -23,12 +23,15 @@ from toolkit.graph.bodies import instantiate
 from toolkit.graph.graph import Graph
 from toolkit.graph.node import Node, Output
 from toolkit.graph.tensorref import parse_input
+from toolkit.passes.optimize.fold_constants import FoldConstants
+from toolkit.passes.optimize.kept import Kept
 from toolkit.passes.surroundings import table_initialisers
 
 #: the operation that fills all tables of a frozen graph
 INITIALIZER = "init_all_tables"
 _TEXT_FILE = frozenset({"InitializeTableFromTextFile", "InitializeTableFromTextFileV2"})
-_FILLING = _TEXT_FILE | {"InitializeTable", "InitializeTableV2", "LookupTableImport", "LookupTableImportV2"}
+#: what fills a table; its first input
+FILLING = _TEXT_FILE | {"InitializeTable", "InitializeTableV2", "LookupTableImport", "LookupTableImportV2"}
 #: the form of each that takes a resource, not a reference
 _PASSES_ON = frozenset({"Identity", "StopGradient"})
 #: calls within calls that are followed
@@ -61,12 +64,10 @@ def carry_tables(model: Model, graph: Graph) -> Tables:
     wanted = {node.name for node in graph if is_table(node)}
     if not wanted:
         return out
-    whole = model.graph
-    roots = [whole.node(name) for name in table_initialisers(model.meta)]
-    needed = {node.name for node in ancestors(roots)}
+    roots = [model.graph.node(name) for name in table_initialisers(model.meta)]
     fills: list[Node] = []
-    search = _Search(model)
-    for fill in search.fills(whole, needed, [], 0):
+    search = _Search(model, ancestors(roots))
+    for fill in search.fills(search.graph, [], 0):
         if fill.table not in wanted:
             continue
         made = search.add(fill, graph, graph.node(fill.table))
@@ -121,22 +122,29 @@ class _Fill:
 
 
 class _Search:
-    def __init__(self, model: Model):
+    """Attributes:
+    graph: what runs to fill tables; what follows from constants alone (ids that count lines, say) is computed.
+    """
+
+    def __init__(self, model: Model, needed: Iterable[Node]):
         self._model = model
         self._assets = _assets(model)
         self._variables = asset_variables(model)
+        part = model.graph.subgraph(needed)
+        paths = frozenset(name for name in self._assets if name in part)  # stay what they are, not the texts they hold
+        known = sum(node.attr("value").ByteSize() for node in part if node.op == "Const")
+        # a key takes two bytes of a message or more, what it stands for eight at most
+        fold = FoldConstants(kept=Kept(paths, paths), max_bytes=4 * known)
+        self.graph = fold.apply(part).graph
 
-    def fills(self, graph: Graph, within: set[str] | None, given: list[Any], depth: int) -> Iterator[_Fill]:
+    def fills(self, graph: Graph, given: list[Any], depth: int) -> Iterator[_Fill]:
         """The operations that fill tables, calls followed.
 
         Args:
-            within: the nodes that run, or None for all.
             given: the arguments, of a function's body.
         """
         for node in graph.nodes:
-            if within is not None and node.name not in within:
-                continue
-            if node.op in _FILLING:
+            if node.op in FILLING:
                 table, *values = [self._known(output, given) for output in node.inputs]
                 if isinstance(table, Node) and all(value is not None for value in values):
                     yield _Fill(table.name, node, values)
@@ -145,7 +153,7 @@ class _Search:
                 continue
             body = instantiate(graph.library, ref)
             arguments = [self._known(output, given) for output in node.inputs]
-            yield from self.fills(body.graph, None, arguments, depth + 1)
+            yield from self.fills(body.graph, arguments, depth + 1)
 
     def _known(self, output: Output, given: list[Any]) -> Any:
         """What a tensor is before anything runs: a table's node, an asset's path, an array, or None."""
@@ -157,7 +165,7 @@ class _Search:
         if node.op == "_Arg":
             index = node.attr("index")
             return given[index] if index < len(given) else None
-        if node.graph is self._model.graph:
+        if node.graph is self.graph:
             if node.op == "ReadVariableOp" and node.inputs[0].node.name in self._variables:
                 return self._variables[node.inputs[0].node.name]
             if node.name in self._assets:

@@ -439,7 +439,9 @@ class _Job:
             if not self._gives_values() and self._lacks_values(session):
                 beside = variables_prefix(self.model)
                 error.message += _GIVE_VALUES + (f" (beside it lies --checkpoint {beside})" if beside else "")
-            elif not options.init_ops and (names := self._makers_of_iterator(error.node)):
+            elif not options.init_ops and (
+                names := self._makers_of_iterator(error.node) or self._fillers_of_table(error.node)
+            ):
                 error.message = (
                     f"{error.message.rstrip('.')}; run it first with --init-op {' or --init-op '.join(names)}"
                 )
@@ -473,6 +475,18 @@ class _Job:
             return []
         iterator = node.inputs[0]
         return [each.name for each in self.model.graph if each.op == "MakeIterator" and iterator in each.inputs]
+
+    def _fillers_of_table(self, name: str | None) -> list[str]:
+        """What fills the table that a node looks something up in; the operation alone that stands for all tables."""
+        node = self.model.graph.get(name or "")
+        if node is None or "Lookup" not in node.op or not node.inputs:
+            return []
+        from toolkit.passes.freeze_tables import FILLING
+
+        graph, table = self.model.graph, node.inputs[0]
+        fills = {each: each.name for each in graph if each.op in FILLING and each.inputs[0] == table}
+        whole = [each.name for each in graph if each.op == "NoOp" and not fills.keys().isdisjoint(each.control_inputs)]
+        return whole[:1] or list(fills.values())
 
     def _whole_feeds(self) -> dict[Any, Array]:
         # Whole arrays must fit the placeholder; those that will be cut are checked batch by batch.

@@ -79,8 +79,8 @@ class PlacementTask:
         parts = self.costs.takes_part
         if compiled is not None and self.costs.is_measured:
             used = {device for device, part in zip(devices, parts, strict=True) if part}
-            if len(used) == 1 and used.pop().device_type == "CPU":
-                step.seconds = compiled
+            if len(used) == 1 and (only := used.pop()).device_type == "CPU":
+                step.seconds = step.busy[only] = compiled
         if not details:
             self._simulated[key] = step
         return step
