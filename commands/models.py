@@ -69,6 +69,21 @@ def write(command: str, model: Model, out: str, as_kind: str | None, allow: list
     messages.detail(command, f"wrote {_shown(out)} in {time.monotonic() - started:.2f} s")
     warn_left_behind(command, model, out, as_kind)
     _warn_split(command, model, out, as_kind)
+    _warn_assets(command, model, out, as_kind)
+
+
+def _warn_assets(command: str, model: Model, out: str, as_kind: str | None) -> None:
+    """Say which assets a SavedModel needs and was read without."""
+    from toolkit.formats.model import ModelKind, target_kind
+    from toolkit.formats.savedmodel import asset_path
+
+    if model.folder is None or target_kind(model, out, as_kind)[0] is not ModelKind.SAVED_MODEL:
+        return
+    missing = [
+        each.filename for each in model.meta.assets if not asset_path(Path(model.folder), each.filename).exists()
+    ]
+    if missing:
+        messages.say(command, f"warning: the model has no such asset, which it needs: {', '.join(missing)}")
 
 
 def _warn_split(command: str, model: Model, out: str, as_kind: str | None) -> None:

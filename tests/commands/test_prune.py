@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -123,6 +124,18 @@ def test_malformed_graph(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> N
     (tmp_path / "m.pbtxt").write_text('node { name: "x" op: "Placeholdr" }\n')
     assert run(["prune", str(tmp_path / "m.pbtxt"), "--fetch", "x"]) == 2
     assert "node 'x': unknown op 'Placeholdr'; did you mean 'Placeholder'" in capfd.readouterr().err
+
+
+@pytest.mark.tensorflow
+def test_an_asset_that_is_missing_is_told(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    broken = tmp_path / "broken"
+    shutil.copytree(models.saved_model_tables("objects").path, broken)
+    (broken / "assets" / "words.txt").unlink()
+    for line in (["prune", str(broken)], ["convert", str(broken)]):
+        assert run([*line, "-o", str(tmp_path / line[0])]) == 0
+        assert "warning: the model has no such asset, which it needs: words.txt" in capfd.readouterr().err
+    assert run(["convert", str(broken), "--as", "graphdef", "-o", str(tmp_path / "g.pb")]) == 0
+    assert "no such asset" not in capfd.readouterr().err
 
 
 def test_a_layer_of_a_spec_is_known_by_its_name(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

@@ -6,6 +6,7 @@ import gzip
 import io as stdio
 import json
 import pickle
+import re
 import struct
 import sys
 import zipfile
@@ -157,9 +158,23 @@ def test_checkpoints_beside_a_metagraph() -> None:
     folder = models.lenet_ref().folder
     assert detect(folder).kind is FileKind.CHECKPOINT_STATE
     with pytest.raises(
-        FormatError, match=r"this is a checkpoint, not a graph; try: graphmill checkpoint inspect .*-1$"
+        FormatError, match=r"not a graph; its graph is .*-1\.meta; try: graphmill checkpoint inspect .*-1$"
     ):
         read_model(folder / "model.ckpt-1")
+
+
+def test_the_graph_beside_a_checkpoint_is_named(tmp_path: Path) -> None:
+    for name in ("model.ckpt-1.index", "model.ckpt-1.data-00000-of-00001"):
+        (tmp_path / name).touch()
+    (tmp_path / "checkpoint").write_text('model_checkpoint_path: "model.ckpt-1"\n')
+    (tmp_path / "model.ckpt-1.meta").write_bytes(b"")
+    graph = tmp_path / "model.ckpt-1.meta"
+    for source in (tmp_path / "model.ckpt-1", tmp_path):
+        with pytest.raises(FormatError, match=f"; its graph is {re.escape(str(graph))}; try: graphmill check"):
+            read_model(source)
+    graph.unlink()
+    with pytest.raises(FormatError, match="not a graph; try: graphmill check"):
+        read_model(tmp_path)
 
 
 def test_folders(tmp_path: Path) -> None:

@@ -41,6 +41,26 @@ def test_dict_of_many_types(tf: ModuleType, tmp_path: Path) -> None:
     check_saved_model(tf, folder, {"x": X, "n": np.array([3, 250], np.int32)})
 
 
+def test_names_of_the_signature_that_is_meant(
+    tf: ModuleType, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """One output of a signature that nobody names; tensors are fetched as ever, and what is neither is told."""
+
+    def serve(x: Any) -> dict[str, Any]:
+        return {"twice": x * 2, "sum": tf.reduce_sum(x)}
+
+    folder = str(_save(tf, tmp_path, serve, tf.TensorSpec([None], tf.float32, name="x")))
+    run_it = ["run", folder, "--feed"]
+    assert run([*run_it, "x=[1, 2]", "--fetch", "twice"]) == 0
+    assert "twice = [2., 4.]" in capfd.readouterr().out
+    assert run([*run_it, "serving_default_x=[1, 2]", "--fetch", "sum"]) == 0
+    assert "sum = 3." in capfd.readouterr().out
+    assert run([*run_it, "x=[1, 2]", "--fetch", "PartitionedCall:0"]) == 0
+    capfd.readouterr()
+    assert run([*run_it, "z=[1, 2]", "--fetch", "sum"]) == 2
+    assert "there is nothing named 'z' to feed; inputs: x, serving_default_x" in capfd.readouterr().err
+
+
 def test_outputs_without_names(tf: ModuleType, tmp_path: Path) -> None:
     """A tuple or a list is numbered; a single tensor is output_0."""
     spec = tf.TensorSpec([None, 4], tf.float32, name="x")

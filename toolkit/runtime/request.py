@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -49,7 +49,7 @@ def resolve(
     """Resolve names.
 
     Feeds may be tensor names or, with a signature, its input names. Without fetches, targets and signature the
-    file's only signature is meant.
+    file's only signature is meant; so it is where a feed or fetch is no node, and one of its inputs or outputs.
 
     Raises:
         UsageError: nothing to run was named and it is not clear what is meant; a name is unknown; a feed of the
@@ -63,6 +63,8 @@ def resolve(
             chosen = get_signature(meta, signature)
     elif not fetches and not targets:
         chosen = only_signature(meta)
+    else:
+        chosen = _named_signature(meta, feeds, fetches)
     fed: dict[Output, Any] = {}
     called: dict[Output, str] = {}  # what the caller named it
     inputs = chosen.input_tensors() if chosen is not None else {}
@@ -99,6 +101,26 @@ def resolve(
         first = [_operation(graph, name) for name in init_ops]
     with about_option("--target"):
         return Request(fed, wanted, [_operation(graph, name) for name in targets], first)
+
+
+def _named_signature(meta: MetaGraph, feeds: Iterable[str], fetches: Iterable[str]) -> Signature | None:
+    """The signature that is meant when none is, where a name is none of the graph's and one of its own."""
+    try:
+        found = only_signature(meta)
+    except UsageError:
+        return None
+    outputs = {*found.outputs, *found.output_tensors()}
+    for names, known in ((feeds, found.input_tensors()), (fetches, outputs)):
+        if any(name in known and not _is_node(meta.graph, name) for name in names):
+            return found
+    return None
+
+
+def _is_node(graph: Graph, name: str) -> bool:
+    try:
+        return parse_tensor(name).node in graph
+    except GraphmillError:
+        return False
 
 
 def _of_signature(graph: Graph, part: str, name: str, tensor: str) -> Output:

@@ -131,6 +131,22 @@ def test_older_releases() -> None:
     assert not apply(ForRelease(release=releases.releases()[-1]), graph, ["y"]).modified
 
 
+def test_what_does_nothing_in_older_releases_goes() -> None:
+    """Names for people, and what ends a way of reading that there was not."""
+
+    def build() -> None:
+        handle = ops.var_handle_op(dtype=gm.float32, shape=[2], shared_name="v", debug_name="a/v")
+        with gm.control_dependencies([ops.disable_copy_on_read(handle, name="stop")]):
+            ops.read_variable_op(handle, dtype=gm.float32, name="y")
+
+    graph = made_graph(build)
+    made = apply(ForRelease(release="1.15"), graph, ["y"]).graph
+    assert [node.op for node in made] == ["VarHandleOp", "NoOp", "ReadVariableOp"]
+    assert "debug_name" not in made.node("VarHandleOp").attrs and made.node("VarHandleOp").text("shared_name") == "v"
+    assert made.node("y").control_inputs == [made.node("stop")]
+    assert not releases.later_than("VarHandleOp", "1.15").is_op
+
+
 def test_what_an_older_release_lacks_is_named() -> None:
     graph = made_graph(
         lambda: ops.identity(ops.einsum([gm.placeholder(gm.float32, [2, 2])], equation="ij->ji"), name="y")
@@ -204,6 +220,9 @@ def test_the_command(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert all(set(each["before"]) == {"nodes", "bytes", "seconds"} for each in changed)
     np.savez(str(model / "f.npz"), x=np.ones((2, 4), np.float32))
     assert main.run([*line[:6], "--verify", str(model / "f.npz"), "--canonical", "-o", out]) == 0
+    capsys.readouterr()
+    assert main.run(["optimize", net, "--fetch", "y", "--passes", "remove_unused", "-o", out]) == 0
+    assert "what was asked for needs" in capsys.readouterr().err  # the rest goes before any pass runs
     assert main.run(["optimize", net, "--for", "1.4", "-o", out]) == 0
     assert main.run(["inspect", out]) == 0
     assert "loads in TensorFlow 1.4 and newer" in capsys.readouterr().out

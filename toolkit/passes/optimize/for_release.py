@@ -15,6 +15,8 @@ from toolkit.passes.optimize.constants import same_shape
 from toolkit.passes.optimize.rewriting import Optimization, Rewriting
 from toolkit.passes.optimize.strip_defaults import has_default
 
+#: attributes without effect
+_FOR_PEOPLE = frozenset({"debug_name"})
 #: what is said of at most
 _NAMED = 5
 
@@ -23,9 +25,10 @@ _NAMED = 5
 class ForRelease(Optimization):
     """Take out what an older release does not know, by the table of releases in which each op and attribute appeared.
 
-    Attributes of later releases that have their default go. AddV2, BatchMatMulV2 and V3, SelectV2, FusedBatchNormV3
-    and LeakyRelu are replaced by what there was before, where that is the same. What is left is an error that names
-    it: functions and functional control flow go with `inline_functions` and `lower_control_flow`, which come before.
+    Attributes of later releases go that have their default, or that only people read. AddV2, BatchMatMulV2 and V3,
+    SelectV2, FusedBatchNormV3 and LeakyRelu are replaced by what there was before, where that is the same, and
+    DisableCopyOnRead by nothing. What is left is an error that names it: functions and functional control flow go with
+    `inline_functions` and `lower_control_flow`, which come before.
 
     Attributes:
         release: "1.15".
@@ -39,8 +42,8 @@ class ForRelease(Optimization):
         known = releases.releases()
         if self.release not in known:
             raise UsageError(
-                f"there is no release '{self.release}' in the table{did_you_mean(self.release, known)}; it has "
-                f"{known[0]} to {known[-1]}"
+                f"there is no release '{self.release}' in the table"
+                + did_you_mean(self.release, known, then=f"it has {known[0]} to {known[-1]}")
             )
 
     def apply(self, graph: Graph) -> PassResult:
@@ -57,7 +60,7 @@ class ForRelease(Optimization):
                 replaced += _OLDER[node.op](work, node)
                 late = releases.later_than(node.op, self.release)
             for key in late.attrs:
-                if key in node.attrs and has_default(node, key):
+                if key in node.attrs and (has_default(node, key) or key in _FOR_PEOPLE):
                     del node.attrs[key]
                     work.changes += 1
                     attributes += 1
@@ -144,7 +147,14 @@ def _leaky(work: Rewriting, node: Node) -> bool:
     return True
 
 
+def _copies(work: Rewriting, node: Node) -> bool:
+    """What ends a way of reading that older variables do not have."""
+    work.turn(node, "NoOp", (), {}, node.control_inputs)
+    return True
+
+
 _OLDER: dict[str, Callable[[Rewriting, Node], bool]] = {
     "AddV2": _like("Add"), "BatchMatMulV2": _product, "BatchMatMulV3": _product, "SelectV2": _choice,
     "FusedBatchNormV3": _batch_norm, "LeakyRelu": _leaky,
+    "DisableCopyOnRead": _copies,
 }  # fmt: skip

@@ -98,8 +98,8 @@ def make_pass(name: str, given: list[tuple[str, str]]) -> Optimization:
             key = transform.renamed.get(key, key)
         if key not in known:
             raise UsageError(
-                f"the pass '{name}' has no parameter '{key}'{did_you_mean(key, known)}; "
-                + (f"it has {', '.join(known)}" if known else "it has none")
+                f"the pass '{name}' has no parameter '{key}'"
+                + did_you_mean(key, known, then=f"it has {', '.join(known) or 'none'}")
             )
         type_ = known[key][0]
         if get_origin(type_) is tuple:

@@ -293,7 +293,7 @@ def entry(name: str) -> PassEntry:
     found = TABLE.get(name)
     if found is None:
         raise UsageError(
-            f"there is no pass '{name}'" + did_you_mean(name, TABLE, then="graphmill optimize --list names them all")
+            f"there is no pass '{name}'" + did_you_mean(name, TABLE, then="all are named by: graphmill optimize --list")
         )
     return found
 
