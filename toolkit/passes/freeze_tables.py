@@ -8,7 +8,7 @@ before anything else.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -126,7 +126,7 @@ class _Search:
     graph: what runs to fill tables; what follows from constants alone (ids that count lines, say) is computed.
     """
 
-    def __init__(self, model: Model, needed: Iterable[Node]):
+    def __init__(self, model: Model, needed: Collection[Node]):
         self._model = model
         self._assets = _assets(model)
         self._variables = asset_variables(model)
