@@ -560,6 +560,11 @@ def test_all_mistakes_are_told_with_their_place() -> None:
         "edits:4:20: [2].set_batch_size.size: expected at least 1, found 0",
         "edits:6:3: there is no kind of edit '7' (graphmill edit --kinds lists them)",
     ]
+    assert refusals(small(), "- rename: {nodes: h, to: b}") == [
+        "edits:1:3: there is no kind of edit 'rename'; what --rename makes is 'rename_nodes'"
+    ]
+    [said] = refusals(small(), "- kind: rename_nodes\n  nodes: h")
+    assert "expected one key, the kind of edit (rename_nodes: {nodes: a, to: b}); found 'kind', 'nodes'" in said
     two = "- rename_nodes: {nodes: q, to: b}\n- remove_nodes: {nodes: h}\n- set_device: {device: 'x'}"
     assert [said[:10] for said in refusals(small(), two)] == ["edits:1:3:", "edits:3:3:"]
     assert refusals(small(), "- [") == ["edits:1: not valid YAML: did not find expected node content"]

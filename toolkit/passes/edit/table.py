@@ -138,7 +138,7 @@ def _edit(item: tree.YamlItem, errors: list[GraphmillError]) -> Edit | None:
     section = item.section()
     if len(section) != 1:
         found = ", ".join(f"'{key}'" for key, _ in section) or "none"
-        raise item.error(f"expected one key, the kind of edit; found {found}")
+        raise item.error(f"expected one key, the kind of edit (rename_nodes: {{nodes: a, to: b}}); found {found}")
     [(name, value)] = list(section)
     if name not in kinds():
         raise tree.SpecError(_no_kind(name), file=value.place)
@@ -146,6 +146,11 @@ def _edit(item: tree.YamlItem, errors: list[GraphmillError]) -> Edit | None:
 
 
 def _no_kind(name: str) -> str:
+    from toolkit.passes.edit.options import OPTIONS  # the command line's, whose names some take for kinds
+
+    option = "--" + name.replace("_", "-")
+    if option in OPTIONS:
+        return f"there is no kind of edit '{name}'; what {option} makes is '{OPTIONS[option].kind}'"
     return f"there is no kind of edit '{name}'{did_you_mean(name, kinds())} (graphmill edit --kinds lists them)"
 
 
