@@ -69,7 +69,7 @@ def _elements(tf: Any, code: str) -> list[Any]:
     """The elements, and the type of the error that ended them."""
     found: list[Any] = []
     with tf.Graph().as_default(), tf.Session() as session:
-        names: dict[str, Any] = call_scope.scope(tf)  # pyright: ignore[reportUnknownMemberType]  # untyped: 3.7 runs it
+        names: dict[str, Any] = call_scope.scope(tf)  # pyright: ignore  # untyped, as 3.7 runs it
         exec(compile(code, "<call>", "exec"), names)
         iterator = tf.data.make_initializable_iterator(names["d"])
         element = iterator.get_next()

@@ -4,7 +4,7 @@ A name is looked for, in this order:
 
 1. in the tables (`toolkit/tensorflow/tables`, a file for each family of names): "nn.dropout" to the module of
    `toolkit/tensorflow/families` that has it;
-2. among the spellings of older releases and of TensorFlow's internal modules (`tables.spellings`);
+2. among the spellings of older releases and of TensorFlow's internal modules (`tables.spellings`, `internal`);
 3. in the exported facts (`toolkit.tensorflow.api`): an alias leads to its canonical name, dtypes, plain constants,
    protobuf messages and functions that are one op need no row.
 
@@ -19,7 +19,7 @@ import importlib
 from typing import Any
 
 from toolkit.errors import BugError, did_you_mean
-from toolkit.tensorflow import api
+from toolkit.tensorflow import api, internal
 from toolkit.tensorflow.deprecation import warn_once
 from toolkit.tensorflow.ragged_dispatch import dispatched
 from toolkit.tensorflow.tables import FAMILIES, missing, spellings
@@ -48,7 +48,7 @@ def table() -> dict[str, tuple[str, str]]:
 def _modules() -> frozenset[str]:
     """Every module there is: of the facts, and those that rows and spellings are in."""
     found: set[str] = set()
-    whole = {*api.modules(), *spellings.SEARCHED}
+    whole = {*api.modules(), *spellings.SEARCHED, *internal.facts()}
     for name in [*table(), *spellings.ALIASES, *whole]:
         parts = name.split(".")
         stop = len(parts) + 1 if name in whole else len(parts)
@@ -92,6 +92,11 @@ def find(name: str) -> Any:
     if known is not None:
         return find(known.canonical) if known.canonical != name else _from_fact(known)
     prefix, _, short = name.rpartition(".")
+    if name.startswith("python.") and prefix not in spellings.OP_MODULES:
+        public = internal.public_name(name)
+        value = _ABSENT if public is None else find(public)
+        if value is not _ABSENT:
+            return value
     for searched in spellings.SEARCHED.get(prefix, ()):
         value = find(f"{searched}.{short}" if searched else short)
         if value is not _ABSENT:
