@@ -10,8 +10,6 @@ import functools
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from toolkit.compiler.program import Program, Role, Step
 from toolkit.graph.frames import StaticFrame
 from toolkit.kernels.context import DEAD
@@ -196,6 +194,6 @@ def _combined(first: int, second: int) -> int:
 @functools.cache
 def _hashed(name: str) -> int:
     """TensorFlow's Hash64 of a frame's name."""
-    from toolkit.kernels.hashing import hash64
+    from toolkit.kernels.hashing import hash64, hash_all
 
-    return int(hash64(np.frombuffer(name.encode(), np.uint8).reshape(1, -1))[0])
+    return int(hash_all([name.encode()], hash64)[0])
