@@ -85,7 +85,7 @@ def imports(path: Path) -> list[tuple[int, str]]:
 
 #: rooms of the compiler, lowest first; what is beside them is the program that the importer reads, or the top
 COMPILER_ROOMS = ("ir", "importer", "transforms", "backends")
-COMPILER_TOP = ("pipeline", "plan", "explain", "stages")
+COMPILER_TOP = ("pipeline", "plan", "explain", "stages", "segments")
 
 
 def compiler_height(module: str) -> int | None:

@@ -64,6 +64,7 @@ class Role(enum.Enum):
     LOOP_COND = enum.auto()
     SEND = enum.auto()
     TRIGGER = enum.auto()
+    SEGMENT = enum.auto()  # several nodes, compiled (`compiler/segments`)
 
 
 _ROLES: dict[str, Role] = {
@@ -79,6 +80,11 @@ _ROLES: dict[str, Role] = {
     **dict.fromkeys(("_Send", "_HostSend"), Role.SEND),
     "ControlTrigger": Role.TRIGGER,
 }
+
+
+def role_of(op: str) -> Role:
+    """What the executor does with nodes of an op."""
+    return _ROLES.get(op, Role.KERNEL)
 
 
 _VARIABLES = frozenset({"Variable", "VariableV2"})
@@ -126,6 +132,9 @@ class Program:
 
         device_type: of the device that it runs on.
         memory: of that device; None for host memory.
+        is_part: it is a segment of a program: what it is given and gives may be dead.
+        by_value: of a segment, the arguments that follow from shapes alone.
+        beside: the programs that run in the same step, where there are several, or this is a part of one.
 
     Args:
         device_index: the device's number among those of its type.
@@ -179,6 +188,23 @@ class Program:
             if step.role is Role.ARG and (dtype := step.node.output_types[0]).base.kind not in "rv" and not dtype.is_ref
         ]
         self.num_results = 1 + max((s.index for s in self.steps if s.role is Role.RETVAL), default=-1)
+        self.is_part = False
+        self.by_value: frozenset[int] = frozenset()
+        self.beside: Sequence[Program] = ()
+
+    def part(self, steps: list[Step], frames: list[StaticFrame], all_frames: list[StaticFrame]) -> Program:
+        """A program of some of its steps, on the same device; see the attributes for what is given."""
+        made = Program.__new__(Program)
+        made.__dict__.update(self.__dict__)
+        made.steps, made.frames, made.all_frames = steps, frames, all_frames
+        made.is_asynchronous = any(step.kind is Kind.ASYNC for step in steps)
+        made.needs_tokens = True  # for dead arguments
+        made.num_arguments = sum(step.role is Role.ARG for step in steps)
+        made.argument_types = []
+        made.num_results = 1 + max((s.index for s in steps if s.role is Role.RETVAL), default=-1)
+        made.is_part = True
+        made.beside = self.beside or (self,)
+        return made
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,7 +236,7 @@ class _Kernels:
 
 
 def _make_step(node: Node, position: list[int], kernels: _Kernels) -> Step:
-    role = _ROLES.get(node.op, Role.KERNEL)
+    role = role_of(node.op)
     given = list(node.inputs)
     controls = [position[src.id] for src in node.control_inputs]
     if role in (Role.KERNEL, Role.RETVAL):
@@ -255,7 +281,7 @@ def step_of(node: Node, deref: tuple[int, ...] = (), *, is_target: bool = False)
         GraphError: there is no such op, or the node lacks an attribute.
         UnimplementedError: the op has no kernel.
     """
-    role = _ROLES.get(node.op, Role.KERNEL)
+    role = role_of(node.op)
     inputs = [(0, 0)] * len(node.input_types)
     step = Step(node, role, Kind.PURE, _never, inputs, [], deref, node.num_outputs, is_target=is_target)
     if role in (Role.KERNEL, Role.SEND, Role.TRIGGER):

@@ -24,6 +24,10 @@ class _Dead:
     def __repr__(self) -> str:
         return "<dead>"
 
+    def copy(self) -> _Dead:
+        """What may be dead is copied like any array where somebody keeps it."""
+        return self
+
 
 DEAD = _Dead()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Mapping
 
+from toolkit.compiler.segments.notes import note_waits
 from toolkit.errors import GraphmillError
 from toolkit.graph.consistency import require_consistent
 from toolkit.graph.garbage import no_collection
@@ -88,6 +89,7 @@ class Compiler:
         if len(self._workers) > 1:
             tag = f"S{next(self._numbers)}_"
             parts = split(client, by_task, incarnation=self._incarnations.__getitem__, tag=tag)
+            note_waits(list(parts.values()))
         return CompiledStep(stages, len(feeds), len(fetches), parts, self._workers)
 
     def _check(self, graph: Graph, feeds: list[Output]) -> None:

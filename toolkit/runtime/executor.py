@@ -6,10 +6,12 @@ from collections.abc import Sequence
 from typing import Any, Protocol
 
 from toolkit.compiler.program import Program
+from toolkit.compiler.segments.waits import Together
 from toolkit.compiler.settings import Settings
 from toolkit.runtime.device_executor import DeviceExecutor
 from toolkit.runtime.flat import FlatExecutor
 from toolkit.runtime.planned import CompiledExecutor
+from toolkit.runtime.segmented import SegmentedExecutor
 from toolkit.runtime.step import DeviceStep
 from toolkit.runtime.tokens import TokenExecutor
 
@@ -31,18 +33,26 @@ class Executor(Protocol):
 
 
 def make_executor(
-    program: Program, *, force_tokens: bool = False, settings: Settings | None = None, to_host: bool = True
+    program: Program,
+    *,
+    force_tokens: bool = False,
+    settings: Settings | None = None,
+    to_host: bool = True,
+    together: Together | None = None,
 ) -> Executor:
     """Compiled segments, or the straight-line executor, where the program allows it, else the dataflow executor.
 
     Args:
         force_tokens: run every node by tokens all the same (the debug switch; the two must agree).
+        together: the program with those that run in the same step and send it tensors; by default it is alone.
         to_host: results of a device with a memory of its own are wanted in host memory.
     """
     reference = TokenExecutor if force_tokens or program.needs_tokens else FlatExecutor
     settings = settings or Settings.current()
-    if force_tokens or program.is_asynchronous or not settings.segments:
+    if force_tokens or not settings.segments or (program.is_asynchronous and program.memory is not None):
         inner = reference(program)
+    elif program.is_asynchronous:
+        inner = SegmentedExecutor(program, settings, together or Together([program]))
     else:
         inner = CompiledExecutor(program, settings, reference)
     return inner if program.memory is None else DeviceExecutor(program, inner, program.memory, to_host=to_host)

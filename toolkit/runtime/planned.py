@@ -15,12 +15,14 @@ from typing import Any, Protocol
 import numpy as np
 
 from toolkit.compiler.importer.control import UnstructuredError
+from toolkit.compiler.importer.facts import is_known
 from toolkit.compiler.pipeline import THREADS
 from toolkit.compiler.plan import Plan, SharedPlan, build
 from toolkit.compiler.program import Program
 from toolkit.compiler.settings import Settings
 from toolkit.compiler.stages import StagesError
 from toolkit.errors import CancelledError, DeadlineExceededError, GraphmillError
+from toolkit.kernels.context import DEAD
 from toolkit.kernels.device_memory import DeviceArray
 from toolkit.limits.account import current
 from toolkit.limits.exhaustion import exhaustion
@@ -31,6 +33,7 @@ _MAX_PLANS = 16  # per program; the oldest goes
 _MAX_BYTES = 1 << 29  # of arenas and packed constants of a program's plans, beyond the newest
 _COLLECT_BYTES = 1 << 26  # of plans that are gone, after which their memory is given back
 _COLLECT_PLANS = 128  # likewise plans: looking for garbage takes as long as a hundred small steps
+_MAX_DEAD = 8  # plans for arguments of which some are dead
 _MAX_REBUILDS = 4  # of plans whose variables changed; then variables are no longer taken as constants
 
 
@@ -55,6 +58,7 @@ class CompiledExecutor:
         self._by_tokens: Reference | None = None
         self._unplanned: str | None = None  # why the program runs node by node, whatever its arguments
         self._too_large: dict[tuple[Any, ...], str] = {}  # arguments for which there is no room for a plan
+        self._branches = False  # they were taken in more ways than there are plans for
         self._threads = settings.threads
         self._plans: OrderedDict[tuple[Any, ...], Plan | SharedPlan] = OrderedDict()
         self._lock = threading.Lock()
@@ -71,13 +75,13 @@ class CompiledExecutor:
             return self._probed(manner).run(arguments, running)
         if self._unplanned is not None:
             return self._reference().run(arguments, running)
-        key = _key(arguments)
+        key = self._key(arguments)
         if threads != self._threads:
             key = (*key, threads)
         plan = self._plans.get(key)
         resources = running.resources
         if plan is None or not plan.holds() or self._generation != (resources, resources.generation):
-            if key in self._too_large:
+            if key in self._too_large or (plan is None and DEAD in key and self._has_enough(key)):
                 return self._reference().run(arguments, running)
             plan = self._planned(key, arguments, running, threads)
             if plan is None:
@@ -118,6 +122,8 @@ class CompiledExecutor:
         """What the compiler left to kernels until now, and why, in lines."""
         told = [note for plan in list(self._plans.values()) for note in plan.notes]
         told += self._too_large.values()
+        if self._branches:
+            told.append(f"branches are taken in more than {_MAX_DEAD} ways: what is new runs node by node")
         if self._unplanned is not None:
             told.append(self._unplanned)
         return list(dict.fromkeys(told))
@@ -127,13 +133,35 @@ class CompiledExecutor:
         from toolkit.compiler.explain import explain
         from toolkit.compiler.ir.text.printer import print_block
 
-        key = _key(arguments)
+        key = self._key(arguments)
         plan = None
         if self._unplanned is None and key not in self._too_large:
             plan = self._plans.get(key) or self._planned(key, arguments, running, self._threads)
         if plan is None:
             return [self._unplanned or self._too_large[key]]
         return [*explain(plan.emitted, plan.notes, len(plan.guards)), *print_block(plan.emitted.block).splitlines()]
+
+    def _has_enough(self, key: tuple[Any, ...]) -> bool:
+        """Whether there are so many ways in which branches were taken that others are run node by node."""
+        enough = sum(DEAD in known for known in list(self._plans)) >= _MAX_DEAD
+        self._branches = self._branches or enough
+        return enough
+
+    def known(self) -> list[str]:
+        """The plans that there are, in lines."""
+        from toolkit.compiler.explain import explain
+
+        plans = list(self._plans.values())
+        lines = [line for plan in plans for line in explain(plan.emitted, plan.notes, len(plan.guards))]
+        return [*lines, self._unplanned] if self._unplanned is not None else lines
+
+    def _key(self, arguments: Sequence[Any]) -> tuple[Any, ...]:
+        key = _key(arguments)
+        by_value = self._program.by_value
+        if not by_value:
+            return key
+        values = [(i, a.tobytes()) for i in by_value if is_known(a := arguments[i])]
+        return (*key, *values)
 
     def _reference(self) -> Reference:
         if self._node_by_node is None:
@@ -184,7 +212,7 @@ class CompiledExecutor:
 
 def _key(arguments: Sequence[Any]) -> tuple[Any, ...]:
     """What a plan depends on: shapes and types of arrays, the class of other things."""
-    return tuple([(a.shape, a.dtype) if isinstance(a, _ARRAYS) else type(a) for a in arguments])
+    return tuple([(a.shape, a.dtype) if isinstance(a, _ARRAYS) else a if a is DEAD else type(a) for a in arguments])
 
 
 _ARRAYS = (np.ndarray, np.generic, DeviceArray)

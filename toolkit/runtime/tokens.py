@@ -229,7 +229,7 @@ class _Execution:
         step = node.step
         inputs = iteration.inputs[node.base : node.stop]
         iteration.inputs[node.base : node.stop] = node.blanks
-        if is_dead and node.role is not Role.SEND and not node.is_merge:
+        if is_dead and node.role is not Role.SEND and node.role is not Role.SEGMENT and not node.is_merge:
             if node.role is Role.RETVAL:
                 self.results[step.index] = DEAD
             self._propagate(task, [DEAD] * node.num_outputs, is_dead=True)
@@ -249,6 +249,10 @@ class _Execution:
             return
         if outputs is not None:
             del inputs, given
+            if node.role is Role.SEGMENT:
+                is_dead = False  # what of it is dead, its outputs say
+            elif node.role is Role.ARG:
+                is_dead = outputs[0] is DEAD
             self._propagate(task, outputs, is_dead=is_dead)
 
     def _observe(self, task: Task, inputs: list[Any], outputs: Sequence[Any] | None, start: int) -> None:
@@ -297,6 +301,9 @@ class _Execution:
                 self.running.frame_iter = (frame.id, iteration.number)
                 step.compute(self.running, inputs[0], is_dead)
                 return ()
+            case Role.SEGMENT:
+                self.running.frame_iter = (frame.id, iteration.number)
+                return step.compute(inputs, self.running)
             case Role.TRIGGER:
                 return ()
             case Role.NEXT_ITERATION:

@@ -120,6 +120,8 @@ def may_write(program: Program, running: RunningStep, seen: set[int] | None = No
     if id(program) in seen:
         return False
     seen.add(id(program))
+    if any(may_write(each, running, seen) for each in program.beside):
+        return True
     for step in program.steps:
         if step.role is not Role.KERNEL or step.node.op in _READERS:
             continue

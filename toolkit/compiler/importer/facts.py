@@ -85,6 +85,19 @@ def fold(
 TENSORS = np.ndarray | np.generic | DeviceArray
 
 
+#: elements of an argument whose value counts where it follows from shapes
+_SMALL_ARGUMENT = 64
+
+
+def is_known(argument: Any) -> bool:
+    """Whether a plan is made for the value of an argument that follows from shapes alone, not for its shape."""
+    return (
+        isinstance(argument, np.ndarray | np.generic)
+        and argument.dtype.kind in "iub"
+        and (argument.size <= _SMALL_ARGUMENT)
+    )
+
+
 def value_of(argument: Any) -> Value:
     if isinstance(argument, TENSORS):
         return Value(argument.dtype, argument.shape)

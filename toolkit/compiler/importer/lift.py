@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -32,6 +33,7 @@ from toolkit.compiler.importer.facts import (
     dtype_of,
     fold,
     infer,
+    is_known,
     numpy_type,
     shape_fact,
     shape_of,
@@ -51,7 +53,7 @@ from toolkit.compiler.signatures import FunctionTypes
 from toolkit.errors import GraphmillError
 from toolkit.graph.attrs import FuncRef
 from toolkit.kernels import variables
-from toolkit.kernels.context import RefVariable
+from toolkit.kernels.context import DEAD, RefVariable
 from toolkit.kernels.facts import COPIES
 from toolkit.kernels.handles import ResourceHandle
 from toolkit.kernels.registry import Kind
@@ -104,7 +106,7 @@ class Lifter:
         state.initialises = initialises(program)
         self.block.keeps_nan = state.writes
         self.block.device = program.device
-        inputs = [value_of(argument) for argument in arguments]
+        inputs = [_argument(argument, index in program.by_value) for index, argument in enumerate(arguments)]
         self.block.arguments = list(inputs)
         self.set_results(self.program(program, inputs))
 
@@ -126,15 +128,20 @@ class Lifter:
                 continue
             step = program.steps[item]
             if step.role is Role.ARG:
-                scope.set(item, [inputs[step.index]], NONE)
+                value = inputs[step.index]
+                scope.set(item, [value], Conditions(impossible=True) if value.constant is DEAD else NONE)
             elif step.role is Role.RETVAL:
                 scope.set(item, [], NONE)
                 ends.append(step)
             else:
                 self.step(scope, item, step)
         for step in ends:  # of a reference the value at the end of the step is wanted
-            if scope.reached(step) != NONE:
-                raise UnstructuredError("a result is on a branch that may not be taken")
+            conditions = scope.reached(step)
+            if conditions != NONE:
+                if not program.is_part:
+                    raise UnstructuredError("a result is on a branch that may not be taken")
+                results[step.index] = self._dead_or(step, scope.inputs(step)[0], conditions)
+                continue
             results[step.index] = self._dereferenced(step, scope.inputs(step), NONE)[0]
         return results
 
@@ -149,6 +156,9 @@ class Lifter:
                 self._merge(scope, item, step)
             case Role.ENTER:
                 scope.set(item, scope.inputs(step), scope.reached(step))
+            case Role.SEND:
+                self._send(step, scope.inputs(step), scope.reached(step))
+                scope.set(item, [], NONE)
             case Role.TRIGGER:  # it triggers whether or not what it waits for is reached
                 scope.set(item, [], NONE)
             case Role.KERNEL:
@@ -202,6 +212,31 @@ class Lifter:
         self.add(Select(predicate=predicate, taken=taken, other=other, outputs=[value], steps=[step]), conditions)
         return value
 
+    def _dead_or(self, step: Step, value: Value, conditions: Conditions) -> Value:
+        """A value, or a dead one where its branch was not taken."""
+        dead = Value(None, None, DEAD)
+        if conditions.impossible:
+            return dead
+        terms = conditions.terms
+        for count in range(len(terms) - 1, -1, -1):
+            predicate, wanted = terms[count]
+            taken, other = (value, dead) if wanted else (dead, value)
+            value = Value(value.dtype, None)
+            select = Select(predicate=predicate, taken=taken, other=other, outputs=[value], steps=[step])
+            self.add(select, Conditions(terms[:count]) if count else NONE)
+        return value
+
+    def _send(self, step: Step, given: list[Value], conditions: Conditions) -> None:
+        """Send a value; where its branch is not taken, word of that, for who receives it waits."""
+        if not conditions.impossible:
+            self.add(Call(op=step.node.op, inputs=tuple(given), outputs=[], steps=[step]), conditions)
+        compute = step.compute
+        dead = replace(step, compute=lambda running: compute(running, DEAD, True))
+        terms = conditions.terms
+        branches = [(*terms[:count], (terms[count][0], not terms[count][1])) for count in range(len(terms))]
+        for branch in ((),) if conditions.impossible else branches:
+            self.add(Call(op=step.node.op, inputs=(), outputs=[], steps=[dead]), Conditions(branch) if branch else NONE)
+
     @contextmanager
     def under(self, conditions: Conditions) -> Generator[None]:
         """What is added meanwhile runs under these conditions, besides those that hold already."""
@@ -215,6 +250,7 @@ class Lifter:
         try:
             operation.conditions = both(self._conditions, conditions)
         except Impossible:
+            operation.drop_operands()  # what it would have taken may be taken by others
             raise UnstructuredError("a step on a branch that cannot be taken") from None
         self.block.append(operation)
 
@@ -231,13 +267,13 @@ class Lifter:
             if declared and declared[0][1].is_fully_defined:
                 sizes = np.asarray(declared[0][1].as_list(), numpy_type(step.node.output_types[0]))
                 return [Value(sizes.dtype, sizes.shape, sizes)]
-        if op in _SHAPE_OPS and all(value.shape is not None for value in given):
-            return [shape_fact(step, value) for value in given]
         if op == "ReadVariableOp" and self.state.on_host:
             known = self._known_variable(step, given[0], conditions)
             if known is not None:
                 return [known]
         given = self._dereferenced(step, given, conditions)
+        if op in _SHAPE_OPS and all(value.shape is not None for value in given):
+            return [shape_fact(step, value) for value in given]
         if op in IDENTITIES and step.num_outputs == 1:
             return [given[0]]
         copied = self._copies.get((given[0], op)) if op in COPIES else None
@@ -425,6 +461,13 @@ class Lifter:
             self._outer[found] = outer
             found.facts = outer.facts
         return found
+
+
+def _argument(argument: Any, by_value: bool) -> Value:
+    """What is known of an argument: its value, where that follows from shapes alone."""
+    if argument is DEAD or (by_value and is_known(argument)):
+        return Value(dtype_of(argument), shape_of(argument), argument)
+    return value_of(argument)
 
 
 def _ask_for(step: Step, values: Iterable[Value]) -> None:

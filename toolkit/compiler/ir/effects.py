@@ -5,6 +5,7 @@ from __future__ import annotations
 from toolkit.compiler.ir.operation import Operation
 from toolkit.compiler.ir.operations.calls import Dereference, Select, Test
 from toolkit.compiler.ir.traits import Trait
+from toolkit.graph.partitioned import SEND_OPS
 from toolkit.kernels.registry import Kind
 
 #: they change what a handle stands for, never an array that was put in or taken out
@@ -17,7 +18,7 @@ _CHECKS = frozenset({"CheckNumerics", "CheckNumericsV2", "EnsureShape", "Assert"
 
 def may_change_variables(operation: Operation) -> bool:
     """Whether arrays that were read before may hold something else after an operation."""
-    if isinstance(operation, Test) or operation.has(Trait.READS_VARIABLE) or operation.op in _LISTS:
+    if isinstance(operation, Test) or operation.has(Trait.READS_VARIABLE) or operation.op in _LISTS | SEND_OPS:
         return False
     return has_effect(operation)
 

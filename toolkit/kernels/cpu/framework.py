@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from toolkit.errors import InvalidArgumentError
@@ -60,18 +61,27 @@ def retval(op: KernelNode) -> Compute:
 
 
 def transfer_key(op: KernelNode) -> str:
-    """The rendezvous key up to the frame and iteration, which the running step adds."""
+    """The rendezvous key up to the frame and iteration."""
     incarnation = op.attr("send_device_incarnation") & (2**64 - 1)
     return f"{op.text('send_device')};{incarnation:016x};{op.text('recv_device')};{op.text('tensor_name')}"
 
 
+def _keys(op: KernelNode) -> Callable[[tuple[int, int]], str]:
+    """The rendezvous key for a frame and iteration; the one outside of loops is made once."""
+    key = transfer_key(op)
+    outside = f"{key};0:0"
+    return lambda at: outside if at == _OUTSIDE else f"{key};{at[0]}:{at[1]}"
+
+
+_OUTSIDE = (0, 0)
+
+
 @kernel("_Send", "_HostSend", kind=Kind.STATEFUL)
 def send(op: KernelNode) -> Compute:
-    key = transfer_key(op)
+    key_of = _keys(op)
 
     def compute(step: StepContext, value: Any, is_dead: bool = False) -> None:
-        frame, iteration = step.frame_iter
-        step.rendezvous.send(f"{key};{frame}:{iteration}", value, is_dead)
+        step.rendezvous.send(key_of(step.frame_iter), value, is_dead)
 
     return compute
 
@@ -79,7 +89,7 @@ def send(op: KernelNode) -> Compute:
 @kernel("_Recv", "_HostRecv", kind=Kind.ASYNC)
 def recv(op: KernelNode) -> Compute:
     """`done` gets the value, an error, or DEAD when the sender was on a branch not taken."""
-    key = transfer_key(op)
+    key_of = _keys(op)
 
     def compute(step: StepContext, done: Done) -> None:
         def arrived(value: Any, is_dead: bool, error: BaseException | None) -> None:
@@ -88,7 +98,6 @@ def recv(op: KernelNode) -> Compute:
             else:
                 done(value if error is None else error)
 
-        frame, iteration = step.frame_iter
-        step.rendezvous.recv_async(f"{key};{frame}:{iteration}", arrived)
+        step.rendezvous.recv_async(key_of(step.frame_iter), arrived)
 
     return compute

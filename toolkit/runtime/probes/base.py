@@ -83,7 +83,7 @@ class Probes:
     @property
     def parts(self) -> list[Probe]:
         """They, one by one."""
-        return list(self._probes)
+        return list(self.probes)
 
     @property
     def manner(self) -> Manner:
@@ -99,5 +99,5 @@ class Probes:
 
     def executed(self, seconds: float) -> None:
         """A step has been executed; see `tell_duration`."""
-        for probe in self._probes:
+        for probe in self.probes:
             tell_duration(probe, seconds)

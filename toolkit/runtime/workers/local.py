@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from toolkit.compiler.pipeline import THREADS
-from toolkit.compiler.program import Program
+from toolkit.compiler.program import Program, Role
+from toolkit.compiler.segments.waits import Together
 from toolkit.errors import AbortedError
 from toolkit.graph.device import DeviceSpec
 from toolkit.graph.graph import Graph
@@ -96,12 +97,17 @@ class LocalWorker:
         """See `Worker.register`."""
         graph, arguments, results = _numbered(graph)
         parts = {self._devices[0].name: graph} if len(self._devices) == 1 else split(graph)
-        partitions = [self._compile(device, part) for device, part in parts.items()]
+        programs = {device: self._program(device, part) for device, part in parts.items()}
+        together = Together(list(programs.values()))
+        if len(programs) > 1:
+            for program in together.programs:
+                program.beside = together.programs
+        partitions = [self._compile(device, program, together) for device, program in programs.items()]
         handle = next(self._handles)
         self._graphs[handle] = _Runnable(partitions, len(results))
         return Registered(handle, tuple(map(feed_key, arguments)), tuple(map(fetch_key, results)), parts)
 
-    def _compile(self, device: str, graph: Graph) -> _Partition:
+    def _program(self, device: str, graph: Graph) -> Program:
         environment = self._environment
         settings = environment.settings
         spec = DeviceSpec.parse(device)
@@ -109,9 +115,14 @@ class LocalWorker:
         if device_types.memory(kind, index) is not None:
             graph = MemoryTypes(kind).apply(graph).graph
         defining, target = (False, None) if settings is None else (settings.defines, settings.target)
-        program = Program(graph, kind, access=environment.access, device_index=index, defining=defining, target=target)
-        executor = make_executor(program, force_tokens=environment.force_tokens, settings=settings)
-        results = [node.attr("index") for node in graph if node.op == "_Retval"]
+        return Program(graph, kind, access=environment.access, device_index=index, defining=defining, target=target)
+
+    def _compile(self, device: str, program: Program, together: Together) -> _Partition:
+        environment = self._environment
+        executor = make_executor(
+            program, force_tokens=environment.force_tokens, settings=environment.settings, together=together
+        )
+        results = [step.index for step in program.steps if step.role is Role.RETVAL]
         return _Partition(device, executor, results, self._device_functions.get(device))
 
     def deregister(self, handle: int) -> None:
