@@ -19,6 +19,20 @@ def _loss(name: str, data: str, *arguments: str) -> list[str]:
 
 
 VALUES: dict[str, list[str]] = {
+    "contrib.metrics.f1_score": _metric("f1_score", _F, "l > .5, p", "l > .5, p, w, 11, name='n'"),
+    "contrib.metrics.precision_at_recall": _metric("precision_at_recall", _F, "l > .5, p, .7", "l > .5, p, .4, w, 11, name='n'"),
+    "contrib.metrics.recall_at_precision": _metric(
+        "recall_at_precision", _F, "l > .5, p, .7", "l > .5, p, .6, w, 11, name='n'", "l > .5, p, .7, strict_mode=True", "l > .5, p, 1.0, w, strict_mode=True"
+    ),
+    "contrib.metrics.cohen_kappa": _metric("cohen_kappa", _I, "l, p, 3", "l, p, 3, w, name='n'", "l[:, None], p, 4, tf.cast(w, tf.int32)"),
+    "contrib.metrics.streaming_curve_points": [
+        f"{_F}points, update = {_M}.streaming_curve_points(l > .5, p{more})\n"
+        "with tf.control_dependencies([update]):\n    one = tf.constant(1)\nresult = [one, points]"
+        for more in (", num_thresholds=9", ", w, 7, curve='PR', name='n'")
+    ],
+    "contrib.metrics.streaming_sparse_average_precision_at_top_k": _metric(
+        "streaming_sparse_average_precision_at_top_k", _K, "tf.nn.top_k(p, 2)[1], l", "tf.nn.top_k(p, 3)[1], l, w, name='n'"
+    ),
     **{f"contrib.metrics.streaming_{name}": _metric(f"streaming_{name}", _F, "p > .5, l > .5", "p > .5, l > .5, w, name='n'")
        for name in ("true_positives", "true_negatives", "false_positives", "false_negatives", "precision", "recall", "false_positive_rate", "false_negative_rate")},
     **{f"contrib.metrics.streaming_{name}": _metric(f"streaming_{name}", _F, "p, l", "p, l, weights=w, name='n'")

@@ -101,12 +101,12 @@ def _interpolated(counted: Counted, last: int) -> Tensor:
     return math_ops.reduce_sum(ops.div_no_nan(area, whole, name="pr_auc_increment"), name="interpolate_pr_auc")
 
 
-def _in_unit_interval(name: str, value: float) -> None:
+def check_in_unit_interval(name: str, value: float) -> None:
     if value < 0 or value > 1:
         raise ValueError(f"{name}: expected a number from 0 to 1, got {value}")
 
 
-def _levels(count: int, last: float) -> list[float]:
+def levels_between(count: int, last: float) -> list[float]:
     return [0.0 - EPSILON, *((i + 1) * 1.0 / (count - 1) for i in range(count - 2)), last]
 
 
@@ -115,7 +115,7 @@ def sensitivity_at_specificity(
     metrics_collections: Collections = None, updates_collections: Collections = None, name: Any = None,
 ) -> Metric:  # fmt: skip
     """The share of what is there that is found, at the threshold whose specificity is nearest to the given one."""
-    _in_unit_interval("specificity", specificity)
+    check_in_unit_interval("specificity", specificity)
 
     def compute(counted: Counted, name: str) -> Tensor:
         right, wrong = counted[TRUE_NEGATIVES], counted[FALSE_POSITIVES]
@@ -126,7 +126,7 @@ def sensitivity_at_specificity(
         return math_ops.divide(hits[place], hits[place] + missed[place] + EPSILON, name)
 
     with variable_scope(name, "sensitivity_at_specificity", (predictions, labels, weights)):
-        values, updates = counts_at(labels, predictions, _levels(num_thresholds, 1.0 + EPSILON), weights, COUNTS)
+        values, updates = counts_at(labels, predictions, levels_between(num_thresholds, 1.0 + EPSILON), weights, COUNTS)
         return streamed(compute, (values,), (updates,), metrics_collections, updates_collections)
 
 
@@ -135,7 +135,7 @@ def specificity_at_sensitivity(
     metrics_collections: Collections = None, updates_collections: Collections = None, name: Any = None,
 ) -> Metric:  # fmt: skip
     """The share of what is not there that is not found, at the last of the thresholds nearest to a sensitivity."""
-    _in_unit_interval("sensitivity", sensitivity)
+    check_in_unit_interval("sensitivity", sensitivity)
 
     def compute(counted: Counted, name: str) -> Tensor:
         right, wrong = counted[TRUE_NEGATIVES], counted[FALSE_POSITIVES]
@@ -148,5 +148,5 @@ def specificity_at_sensitivity(
         return math_ops.divide(right[place], right[place] + wrong[place] + EPSILON, name)
 
     with variable_scope(name, "specificity_at_sensitivity", (predictions, labels, weights)):
-        values, updates = counts_at(labels, predictions, _levels(num_thresholds, 1.0 - EPSILON), weights, COUNTS)
+        values, updates = counts_at(labels, predictions, levels_between(num_thresholds, 1.0 - EPSILON), weights, COUNTS)
         return streamed(compute, (values,), (updates,), metrics_collections, updates_collections)

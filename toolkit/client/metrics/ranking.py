@@ -229,8 +229,17 @@ def average_precision_at_k(
         labels = convert_to_tensor(labels)
         classes = math_ops.cast(array_ops.shape(convert_to_tensor(predictions))[-1], dtypes.int64)
         labels = _within(labels, classes)
-        with name_scope(scope, None, (best, labels, weights)) as inner:
-            return _streamed_average(labels, best, weights, metrics_collections, updates_collections, inner)
+        return average_precision_at_top_k(best, labels, weights, metrics_collections, updates_collections, scope)
+
+
+def average_precision_at_top_k(
+    top_k_predictions: Any, labels: Any, weights: Any = None, metrics_collections: Collections = None,
+    updates_collections: Collections = None, name: Any = None,
+) -> Metric:  # fmt: skip
+    """The same, of the best classes, [..., k], the best first."""
+    with name_scope(name, "average_precision_at_top_k", (top_k_predictions, labels, weights)) as scope:
+        best, found = convert_to_tensor(top_k_predictions), convert_to_tensor(labels)
+        return _streamed_average(found, best, weights, metrics_collections, updates_collections, scope)
 
 
 def _streamed_average(

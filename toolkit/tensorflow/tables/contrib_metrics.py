@@ -23,6 +23,11 @@ HOMES: dict[str, str] = {
         contrib.metrics.streaming_true_negatives_at_thresholds contrib.metrics.streaming_true_positives
         contrib.metrics.streaming_true_positives_at_thresholds
     """,
+    "toolkit.client.metrics.agreement": """
+        contrib.metrics.cohen_kappa contrib.metrics.f1_score contrib.metrics.precision_at_recall
+        contrib.metrics.recall_at_precision contrib.metrics.streaming_curve_points
+        contrib.metrics.streaming_sparse_average_precision_at_top_k
+    """,
     "toolkit.client.confusion": "contrib.metrics.confusion_matrix",
     "toolkit.client.losses_before": """
         contrib.losses.absolute_difference contrib.losses.add_loss contrib.losses.compute_weighted_loss
