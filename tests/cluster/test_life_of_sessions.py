@@ -43,10 +43,10 @@ def counter(name: str, container: str = "", job: str = "/job:ps/task:0") -> Any:
     return graph
 
 
-def test_clients_share_variables(tf: ModuleType, tensorflow_cluster: Cluster) -> None:
+def test_clients_share_variables(tf: ModuleType, servers: Cluster) -> None:
     name = unique("shared")
-    first = gm.Session(tensorflow_cluster.target("worker", 0), graph=counter(name))
-    second = gm.Session(tensorflow_cluster.target("worker", 1), graph=counter(name))
+    first = gm.Session(servers.target("worker", 0), graph=counter(name))
+    second = gm.Session(servers.target("worker", 1), graph=counter(name))
     with first, second:
         first.run("init")
         for _ in range(3):
@@ -56,17 +56,17 @@ def test_clients_share_variables(tf: ModuleType, tensorflow_cluster: Cluster) ->
     v1 = tf.compat.v1
     with v1.Graph().as_default(), v1.device("/job:ps/task:0"):
         held = v1.get_variable(name, [], initializer=v1.zeros_initializer(), use_resource=False)
-        with v1.Session(tensorflow_cluster.target("worker", 0)) as session:  # they live on, for TensorFlow too
+        with v1.Session(servers.target("worker", 0)) as session:  # they live on, for TensorFlow too
             assert session.run(held) == 6
 
 
-def test_isolated_sessions_do_not(tensorflow_cluster: Cluster) -> None:
+def test_isolated_sessions_do_not(servers: Cluster) -> None:
     graph = counter(unique("isolated"))
     config = gm.ConfigProto(isolate_session_state=True)
     with (
-        gm.Session(tensorflow_cluster.target(), graph=graph, config=config) as first,
-        gm.Session(tensorflow_cluster.target(), graph=graph, config=config) as second,
-        gm.Session(tensorflow_cluster.target(), graph=graph) as shared,
+        gm.Session(servers.target(), graph=graph, config=config) as first,
+        gm.Session(servers.target(), graph=graph, config=config) as second,
+        gm.Session(servers.target(), graph=graph) as shared,
     ):
         first.run("init")
         first.run("count")
@@ -77,17 +77,15 @@ def test_isolated_sessions_do_not(tensorflow_cluster: Cluster) -> None:
         assert (first.run("value:0"), second.run("value:0")) == (1, 0)
 
 
-def test_devices_are_those_that_the_filters_let_through(tf: ModuleType, tensorflow_cluster: Cluster) -> None:
+def test_devices_are_those_that_the_filters_let_through(tf: ModuleType, servers: Cluster) -> None:
     filters = ["/job:ps", "/job:worker/task:1"]
     for chosen in ([], filters):
         with gm.Session(
-            tensorflow_cluster.target("worker", 1), graph=gm.Graph(), config=gm.ConfigProto(device_filters=chosen)
+            servers.target("worker", 1), graph=gm.Graph(), config=gm.ConfigProto(device_filters=chosen)
         ) as session:
             ours = session.list_devices()
         theirs_config = tf.compat.v1.ConfigProto(device_filters=chosen)
-        with tf.compat.v1.Session(
-            tensorflow_cluster.target("worker", 1), graph=tf.Graph(), config=theirs_config
-        ) as session:
+        with tf.compat.v1.Session(servers.target("worker", 1), graph=tf.Graph(), config=theirs_config) as session:
             expected = session.list_devices()
         assert sorted((each.name, each.device_type, each.incarnation) for each in ours) == sorted(
             (each.name, each.device_type, each.incarnation % (1 << 64))
@@ -96,8 +94,8 @@ def test_devices_are_those_that_the_filters_let_through(tf: ModuleType, tensorfl
         assert len(ours) == (2 if chosen else 3)
 
 
-def test_a_session_needs_no_nodes_at_first(tensorflow_cluster: Cluster) -> None:
-    with gm.Graph().as_default(), gm.Session(tensorflow_cluster.target()) as session:
+def test_a_session_needs_no_nodes_at_first(servers: Cluster) -> None:
+    with gm.Graph().as_default(), gm.Session(servers.target()) as session:
         assert len(session.list_devices()) == 3
         assert session.run(gm.constant(4) + 1) == 5
 
@@ -147,26 +145,26 @@ def in_thread(function: Any) -> tuple[threading.Thread, list[BaseException]]:
     return thread, errors
 
 
-def test_a_step_past_its_deadline_is_cancelled(tensorflow_cluster: Cluster) -> None:
-    graph, _ = blocked(tensorflow_cluster)
+def test_a_step_past_its_deadline_is_cancelled(servers: Cluster) -> None:
+    graph, _ = blocked(servers)
     with (
-        gm.Session(tensorflow_cluster.target(), graph=graph) as session,
-        gm.Session(tensorflow_cluster.target(), graph=graph) as watcher,
+        gm.Session(servers.target(), graph=graph) as session,
+        gm.Session(servers.target(), graph=graph) as watcher,
     ):
         with pytest.raises(DeadlineExceededError, match="longer than 300 ms"):
             session.run("take:0", options=gm.RunOptions(timeout_in_ms=300))
         gives_up(watcher)
         watcher.run("size:0")  # both go on
     config = gm.ConfigProto(operation_timeout_in_ms=3000)
-    impatient = gm.Session(tensorflow_cluster.target(), graph=graph, config=config)
+    impatient = gm.Session(servers.target(), graph=graph, config=config)
     with impatient, pytest.raises(DeadlineExceededError, match="3000 ms"):
         impatient.run("take:0")
 
 
-def test_closing_ends_what_runs(tensorflow_cluster: Cluster) -> None:
-    graph, _ = blocked(tensorflow_cluster)
-    session = gm.Session(tensorflow_cluster.target(), graph=graph)
-    with gm.Session(tensorflow_cluster.target(), graph=graph) as watcher:
+def test_closing_ends_what_runs(servers: Cluster) -> None:
+    graph, _ = blocked(servers)
+    session = gm.Session(servers.target(), graph=graph)
+    with gm.Session(servers.target(), graph=graph) as watcher:
         thread, errors = in_thread(lambda: session.run("take:0"))
         waits(watcher)
         session.close()
@@ -193,12 +191,12 @@ except KeyboardInterrupt:
 """
 
 
-def test_an_interruption_cancels_the_step_and_leaves_the_session(tensorflow_cluster: Cluster, tmp_path: Path) -> None:
-    graph, _ = blocked(tensorflow_cluster)
+def test_an_interruption_cancels_the_step_and_leaves_the_session(servers: Cluster, tmp_path: Path) -> None:
+    graph, _ = blocked(servers)
     file = tmp_path / "graph.pb"
     file.write_bytes(graph.as_graph_def().SerializeToString())
     process = subprocess.Popen(
-        [sys.executable, "-c", _INTERRUPTED, tensorflow_cluster.target(), str(file)],
+        [sys.executable, "-c", _INTERRUPTED, servers.target(), str(file)],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT,
     )  # fmt: skip
     killer = threading.Timer(patience.HUNG, process.kill)
@@ -206,7 +204,7 @@ def test_an_interruption_cancels_the_step_and_leaves_the_session(tensorflow_clus
     try:
         assert process.stdout is not None
         assert process.stdout.readline() == "runs\n"
-        with gm.Session(tensorflow_cluster.target(), graph=graph) as watcher:
+        with gm.Session(servers.target(), graph=graph) as watcher:
             waits(watcher)
             process.send_signal(signal.SIGINT)
             assert process.stdout.readline() == "size True\n"
@@ -218,16 +216,16 @@ def test_an_interruption_cancels_the_step_and_leaves_the_session(tensorflow_clus
         process.wait()
 
 
-def test_reset_empties_containers(tensorflow_cluster: Cluster) -> None:
+def test_reset_empties_containers(servers: Cluster) -> None:
     kept, dropped = unique("kept"), unique("dropped")
     graphs = {name: counter("held", name) for name in (kept, dropped)}
     for graph in graphs.values():
-        with gm.Session(tensorflow_cluster.target(), graph=graph) as session:
+        with gm.Session(servers.target(), graph=graph) as session:
             session.run("init")
-    gm.Session.reset(tensorflow_cluster.target(), [dropped])
-    with gm.Session(tensorflow_cluster.target(), graph=graphs[kept]) as session:
+    gm.Session.reset(servers.target(), [dropped])
+    with gm.Session(servers.target(), graph=graphs[kept]) as session:
         assert session.run("value:0") == 0
-    emptied = gm.Session(tensorflow_cluster.target(), graph=graphs[dropped])
+    emptied = gm.Session(servers.target(), graph=graphs[dropped])
     with emptied, pytest.raises(FailedPreconditionError):
         emptied.run("value:0")
 
@@ -256,11 +254,11 @@ def test_other_targets() -> None:
         Session(gm.Graph(), target="http://x:1")
 
 
-def test_a_proxy_is_not_asked_for_loopback(tensorflow_cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_proxy_is_not_asked_for_loopback(servers: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
     (nowhere,) = free_ports(1)
     for name in ("http_proxy", "https_proxy", "grpc_proxy"):
         monkeypatch.setenv(name, f"http://localhost:{nowhere}")
-    with gm.Session(tensorflow_cluster.target(), graph=counter(unique("proxied"))) as session:
+    with gm.Session(servers.target(), graph=counter(unique("proxied"))) as session:
         session.run("init")
 
 

@@ -38,10 +38,10 @@ def training(meta: str) -> list[str]:
 
 
 def test_training(
-    tensorflow_cluster: Cluster, trained_here: tuple[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    servers: Cluster, trained_here: tuple[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     meta, folder = trained_here
-    at = ["--master", tensorflow_cluster.target()]
+    at = ["--master", servers.target()]
     there = tmp_path / "there"
     out, trace = str(tmp_path / "there.npz"), str(tmp_path / "trace.json")
     # From the same checkpoint, for initial values are drawn by other generators there.
@@ -69,7 +69,7 @@ def test_training(
 
 
 def test_a_variable_at_the_parameter_server(
-    tensorflow_cluster: Cluster, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    servers: Cluster, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "counter.meta"
     with gm.Graph().as_default(), gm.device("/job:ps/task:0"):
@@ -77,27 +77,25 @@ def test_a_variable_at_the_parameter_server(
         gm.assign_add(held, 2.0, name="count")
         gm.identity(held, name="value")
         gm.train.export_meta_graph(str(file), saver_def=None)
-    at = ["--master", tensorflow_cluster.target()]
+    at = ["--master", servers.target()]
     assert graphmill(["run", str(file), *at, "--init", "--target", "count", "--steps", "3"]) == 0
-    assert graphmill(["run", str(file), "--master", tensorflow_cluster.target("worker", 1), "--fetch", "value"]) == 0
+    assert graphmill(["run", str(file), "--master", servers.target("worker", 1), "--fetch", "value"]) == 0
     assert "value = 6." in capsys.readouterr().out
     assert graphmill(["run", str(file), *at, "--fetch", "value", "--save", str(tmp_path / "model.ckpt")]) == 2
     assert "has no saver" in capsys.readouterr().err
 
 
-def test_variables_without_values(
-    tensorflow_cluster: Cluster, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_variables_without_values(servers: Cluster, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "fresh.meta"
     with gm.Graph().as_default():
         held = gm.get_variable(unique("fresh"), [], initializer=gm.zeros_initializer(), use_resource=False)
         gm.identity(held, name="value")
         gm.train.export_meta_graph(str(file))
-    assert graphmill(["run", str(file), "--master", tensorflow_cluster.target(), "--fetch", "value"]) == 3
+    assert graphmill(["run", str(file), "--master", servers.target(), "--fetch", "value"]) == 3
     assert "give the variables values with --init" in capsys.readouterr().err
 
 
-def test_a_saved_model(tensorflow_cluster: Cluster, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_saved_model(servers: Cluster, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = str(tmp_path / "saved")
     with gm.Graph().as_default(), gm.Session() as session:
         x = gm.placeholder(gm.float32, [None, 2], name="x")
@@ -106,7 +104,7 @@ def test_a_saved_model(tensorflow_cluster: Cluster, tmp_path: Path, capsys: pyte
         session.run(w.initializer)
         gm.saved_model.simple_save(session, folder, {"x": x}, {"y": y})
     feed = ["--feed", "x=[[1, 1], [2, 3]]"]
-    assert graphmill(["run", folder, *feed, "--master", tensorflow_cluster.target("worker", 1)]) == 0
+    assert graphmill(["run", folder, *feed, "--master", servers.target("worker", 1)]) == 0
     assert "[3.]" in capsys.readouterr().out
 
 

@@ -39,10 +39,10 @@ def chief_alone(tf: Any, cluster: Cluster, folder: Path, config: Any = None) -> 
     return losses
 
 
-def test_the_digits_have_the_losses_of_tensorflows_client(tensorflow_cluster: Cluster, tmp_path: Path) -> None:
-    ours = chief_alone(gm, tensorflow_cluster, tmp_path / "ours")
+def test_the_digits_have_the_losses_of_tensorflows_client(servers: Cluster, tmp_path: Path) -> None:
+    ours = chief_alone(gm, servers, tmp_path / "ours")
     with node_oracle.semantics():
-        theirs = chief_alone(node_oracle.theirs(), tensorflow_cluster, tmp_path / "theirs")
+        theirs = chief_alone(node_oracle.theirs(), servers, tmp_path / "theirs")
     # The servers compute both; what may differ is the order in which their threads add up.
     np.testing.assert_allclose(ours, theirs, rtol=1e-5)
     assert ours[-1] < ours[0]
@@ -84,15 +84,13 @@ def trained_by(cluster: Cluster, task: int, container: str, folder: Path, steps:
             return accuracy
 
 
-def test_two_workers_train_one_model(
-    tensorflow_cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_two_workers_train_one_model(servers: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Between-graph replication, asynchronous: every worker pulls and pushes when it likes."""
     container = unique("async")
     shorter_waits(monkeypatch)
     accuracies = programs.together(
-        lambda: trained_by(tensorflow_cluster, 0, container, tmp_path, 80),
-        lambda: trained_by(tensorflow_cluster, 1, container, tmp_path, 80),
+        lambda: trained_by(servers, 0, container, tmp_path, 80),
+        lambda: trained_by(servers, 1, container, tmp_path, 80),
     )
     assert max(accuracies) > 0.8
     reader = gm.train.NewCheckpointReader(gm.train.latest_checkpoint(str(tmp_path)))
@@ -140,15 +138,15 @@ def test_a_lost_parameter_server_costs_the_steps_since_the_last_checkpoint(tf: M
         np.testing.assert_allclose([losses[n] for n in range(STEPS)], undisturbed, rtol=1e-5)
 
 
-def test_supervisor(tensorflow_cluster: Cluster, tmp_path: Path) -> None:
+def test_supervisor(servers: Cluster, tmp_path: Path) -> None:
     graph, net = programs.replicated(
-        gm, tensorflow_cluster, 1, unique("supervised"),
+        gm, servers, 1, unique("supervised"),
         lambda: programs.digits_cnn(gm, programs.gradient_descent),
     )  # fmt: skip
     losses: list[float] = []
     with graph.as_default():
         supervisor = gm.train.Supervisor(logdir=str(tmp_path), save_model_secs=0, save_summaries_secs=0)
-        with supervisor.managed_session(tensorflow_cluster.target("worker", 1)) as session:
+        with supervisor.managed_session(servers.target("worker", 1)) as session:
             for number in range(5):
                 x, y = programs.batch(number)
                 losses.append(float(session.run([net["loss"], net["train"]], {net["x"]: x, net["y"]: y})[0]))
@@ -191,9 +189,9 @@ def queue_program(tf: Any, cluster: Cluster) -> list[Any]:
         return values
 
 
-def test_queues_and_loops_over_tasks(tensorflow_cluster: Cluster) -> None:
-    ours = queue_program(gm, tensorflow_cluster)
+def test_queues_and_loops_over_tasks(servers: Cluster) -> None:
+    ours = queue_program(gm, servers)
     with node_oracle.semantics():
-        theirs = queue_program(node_oracle.theirs(), tensorflow_cluster)
+        theirs = queue_program(node_oracle.theirs(), servers)
     assert ours == theirs
     assert len(set(ours)) == 6

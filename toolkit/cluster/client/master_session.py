@@ -9,7 +9,7 @@ from typing import Any
 
 from schemas import config_pb2, device_attributes_pb2, graph_pb2, master_pb2
 from toolkit.cluster.client.calls import MasterCalls
-from toolkit.cluster.client.step_messages import RemoteStep, StepAnswer, read_callable, read_step
+from toolkit.cluster.client.step_messages import RemoteStep, StepAnswer, read_answer
 from toolkit.cluster.rpc.statuses import to_error
 from toolkit.errors import AbortedError, CancelledError, GraphError, OpError
 from toolkit.graph.graph import Graph, node_to_proto
@@ -111,7 +111,7 @@ class MasterSession:
             own.MergeFrom(options or own)
             own.timeout_in_ms = timeout_ms
             options = own
-        answer = read_step(self._step("RunStep", step.request(handle, arguments, options), timeout_ms))
+        answer = read_answer(self._step("RunStep", step.request(handle, arguments, options), timeout_ms), named=True)
         if told.metadata is not None and answer.metadata is not None:
             told.metadata.CopyFrom(answer.metadata)
         self._check(answer)
@@ -146,7 +146,7 @@ class MasterSession:
 
         def run(arguments: Sequence[Any]) -> list[Any]:
             request = step.callable_request(self._handle, number, arguments)
-            answer = read_callable(self._step("RunCallable", request, self._timeout_ms))
+            answer = read_answer(self._step("RunCallable", request, self._timeout_ms), named=False)
             return step.results(answer, arguments)
 
         weakref.finalize(run, self._left.append, number).atexit = False
@@ -165,7 +165,7 @@ class MasterSession:
 
     def partial_run(self, handle: str, step: RemoteStep, arguments: Sequence[Any]) -> list[Any]:
         request = step.request(self._ready(), arguments, None, handle)
-        answer = read_step(self._step("RunStep", request, self._timeout_ms))
+        answer = read_answer(self._step("RunStep", request, self._timeout_ms), named=True)
         self._check(answer)
         return step.results(answer, arguments)
 

@@ -6,9 +6,6 @@ times on its way; here its bytes go from the array into the request, and the res
 
 from __future__ import annotations
 
-import functools
-import math
-import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -19,23 +16,21 @@ from google.protobuf.message import DecodeError
 from schemas import config_pb2, master_pb2, types_pb2
 from schemas.resource_handle_pb2 import ResourceHandleProto
 from schemas.tensor_pb2 import TensorProto, VariantTensorDataProto
-from toolkit.errors import GraphmillError, InternalError
+from toolkit.cluster.rpc.tensors import read_tensor, tensor_header
+from toolkit.errors import GraphError, GraphmillError, InternalError
 from toolkit.formats import protoscan
-from toolkit.formats.tensor import dtype_of, from_array, shape_of, to_array
+from toolkit.formats.protoscan import varint_bytes
+from toolkit.formats.tensor import dtype_of, from_array, to_array
+from toolkit.graph import dtypes
 from toolkit.graph.dtypes import DType
 from toolkit.graph.node import Node, Output
 
 Part = Any  # bytes, or an array of bytes
 
-#: below, the protobuf library is as fast
-_LARGE = 4096
-_LENGTH = 2
 # numbers of fields: RunStepRequest, NamedTensorProto, TensorProto, RunStepResponse; RunCallable's
-_FEED, _OPTIONS, _NAME, _TENSOR, _CONTENT = 2, 5, 1, 2, 4
+_FEED, _OPTIONS, _NAME, _TENSOR = 2, 5, 1, 2
 _RESULT, _METADATA, _STATUS, _MESSAGE = 1, 2, 3, 4
 _CALLABLE_FEED = 3
-#: of these types every byte of an array may stand in tensor_content
-_PLAIN = "fiu"
 
 
 @dataclass(slots=True)
@@ -116,15 +111,6 @@ class RemoteStep:
         return found
 
 
-def _varint(value: int) -> bytes:
-    out = bytearray()
-    while value > 127:
-        out.append(value & 127 | 128)
-        value >>= 7
-    out.append(value)
-    return bytes(out)
-
-
 def _size(part: Part) -> int:
     return part.nbytes if isinstance(part, np.ndarray) else len(part)
 
@@ -132,70 +118,43 @@ def _size(part: Part) -> int:
 def _field(out: list[Part], number: int, parts: Iterable[Part]) -> None:
     """Append a field of known length."""
     parts = list(parts)
-    out.append(_varint(number << 3 | _LENGTH) + _varint(sum(map(_size, parts))))
+    out.append(varint_bytes(number << 3 | protoscan.LENGTH) + varint_bytes(sum(map(_size, parts))))
     out += parts
-
-
-@functools.lru_cache(1024)
-def _head(dtype: int, shape: tuple[int, ...]) -> bytes:
-    proto = TensorProto(dtype=dtype)  # type: ignore[arg-type]
-    proto.tensor_shape.SetInParent()
-    for size in shape:
-        proto.tensor_shape.dim.add(size=size)
-    return proto.SerializeToString()
-
-
-def _is_plain(array: Any, dtype: DType) -> bool:
-    """Whether the memory of an array of a type is what stands in tensor_content."""
-    return dtype.kind in _PLAIN and array.dtype == dtype.numpy and sys.byteorder == "little"
 
 
 def tensor_parts(value: Any, dtype: DType) -> list[Part]:
     """A TensorProto's bytes, in parts of which the last may be the array's own memory."""
     array: Any = value
-    if not isinstance(array, np.ndarray) or array.nbytes < _LARGE or not _is_plain(array, dtype):
+    is_plain = isinstance(array, np.ndarray) and dtype.kind not in "rv" and dtype.numpy == array.dtype
+    header = tensor_header(array) if is_plain and dtypes.from_numpy(array.dtype) == dtype else None
+    if header is None:
         return [from_array(value, dtype).SerializeToString()]
-    parts: list[Part] = [_head(dtype.enum, array.shape)]
-    _field(parts, _CONTENT, [np.ascontiguousarray(array).reshape(-1).view(np.uint8)])
-    return parts
+    return [header, np.ascontiguousarray(array).reshape(-1).view(np.uint8)] if array.size else [header]
 
 
-def read_step(data: bytes) -> StepAnswer:
-    """A RunStepResponse.
+def read_answer(data: bytes, *, named: bool) -> StepAnswer:
+    """A RunStepResponse, whose values have names, or a RunCallableResponse, whose values have none.
+
+    Args:
+        named: which of the two.
 
     Raises:
-        InternalError: it is none.
+        InternalError: it is neither.
     """
     answer = StepAnswer()
     try:
         for each in protoscan.fields(data, 0, len(data)):
-            if each.number == _RESULT:
-                name, value = _named(data, each.value, each.end)
-                answer.values[name] = value
-            elif each.number == _METADATA:
+            if each.number == _METADATA:
                 answer.metadata = config_pb2.RunMetadata.FromString(data[each.value : each.end])
             elif each.number == _STATUS:
                 answer.code, _ = protoscan.varint(data, each.value, each.end, each.end)
             elif each.number == _MESSAGE:
                 answer.message = data[each.value : each.end].decode(errors="replace")
-    except (protoscan.WireError, DecodeError, GraphmillError) as error:
-        raise InternalError(f"the master has answered with what is no result of a step: {error}") from None
-    return answer
-
-
-def read_callable(data: bytes) -> StepAnswer:
-    """A RunCallableResponse, whose tensors have no names.
-
-    Raises:
-        InternalError: it is none.
-    """
-    answer = StepAnswer()
-    try:
-        for each in protoscan.fields(data, 0, len(data)):
-            if each.number == _RESULT:
-                answer.values[len(answer.values)] = read_tensor(data, each.value, each.end)
-            elif each.number == _METADATA:
-                answer.metadata = config_pb2.RunMetadata.FromString(data[each.value : each.end])
+            elif each.number == _RESULT and named:
+                name, value = _named(data, each.value, each.end)
+                answer.values[name] = value
+            elif each.number == _RESULT:
+                answer.values[len(answer.values)] = _value(data, each.value, each.end)
     except (protoscan.WireError, DecodeError, GraphmillError) as error:
         raise InternalError(f"the master has answered with what is no result of a step: {error}") from None
     return answer
@@ -208,26 +167,23 @@ def _named(data: bytes, start: int, end: int) -> tuple[str, Any]:
             name = data[each.value : each.end].decode(errors="replace")
         elif each.number == _TENSOR:
             tensor = each.value, each.end
-    return name, read_tensor(data, *tensor)
+    return name, _value(data, *tensor)
 
 
-def read_tensor(data: bytes, start: int, end: int) -> Any:
+def _value(data: bytes, start: int, end: int) -> Any:
     """The array of a TensorProto in data[start:end]; a large one is a view of these bytes.
 
     Raises:
         GraphError: its bytes do not fit its shape.
         WireError: it is no message.
     """
-    if end - start >= _LARGE:
-        for each in protoscan.fields(data, start, end):
-            if each.number == _CONTENT and sys.byteorder == "little":
-                rest = TensorProto.FromString(data[start : each.start] + data[each.end : end])
-                dtype, shape = dtype_of(rest), shape_of(rest)
-                count = math.prod(shape)
-                if dtype.kind in _PLAIN and count * dtype.numpy.itemsize == each.end - each.value:
-                    return np.frombuffer(data, dtype.numpy, count, each.value).reshape(shape)
-    proto = TensorProto.FromString(data[start:end])
-    return _handles(proto) if proto.tensor_content and dtype_of(proto).kind in "rv" else to_array(proto)
+    try:
+        return read_tensor(data, start, end)
+    except GraphError:
+        proto = TensorProto.FromString(data[start:end])
+        if not proto.tensor_content or dtype_of(proto).kind not in "rv":
+            raise
+        return _handles(proto)
 
 
 def _handles(proto: TensorProto) -> Any:
