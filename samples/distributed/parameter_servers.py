@@ -58,14 +58,18 @@ def main(_):
         FLAGS.folder or None,
         hooks=hooks,
         max_wait_secs=600,
+        stop_grace_period_secs=2,
         config=tf.ConfigProto(device_filters=filters),
     ) as session:
-        while not session.should_stop():
+        # In step, nobody may begin what the others do not take part in any more: so each looks before it goes on.
+        reached = 0
+        while not session.should_stop() and reached < FLAGS.steps:
             rows = random.randint(len(digits["x_train"]), size=64)
             last, _ = session.run([loss, train], {x: digits["x_train"][rows], y: digits["y_train"][rows]})
             first = last if first is None else first
             steps += 1
-            right = session.run_step_fn(lambda step_context: step_context.session.run(accuracy, test))
+            right, reached = session.run_step_fn(
+                lambda step_context: step_context.session.run([accuracy, global_step], test))
     print("worker %d: %d steps" % (FLAGS.task, steps))
     if steps:
         print("loss %.4f -> %.4f" % (first, last))

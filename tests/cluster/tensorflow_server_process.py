@@ -5,6 +5,7 @@ SETTINGS is JSON: {"jobs": {job: [address, ...]}, "job": ..., "task": ..., "conf
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import sys
@@ -13,9 +14,9 @@ from typing import Any
 
 def main() -> None:
     settings: dict[str, Any] = json.loads(sys.argv[1])
-    import tensorflow.compat.v1 as tf  # type: ignore[import-untyped]
     from google.protobuf import json_format
 
+    tf: Any = importlib.import_module("tensorflow").compat.v1
     config = json_format.ParseDict(settings.get("config", {}), tf.ConfigProto())
     config.device_filters.extend(settings.get("filters", ()))
     config.intra_op_parallelism_threads = config.intra_op_parallelism_threads or 1  # many servers share the machine

@@ -20,7 +20,7 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -156,7 +156,7 @@ class Cluster:
 
 
 @contextlib.contextmanager
-def start(counts: Mapping[str, int], given: Mapping[Key, str] | None = None, **options: Any) -> Iterator[Cluster]:
+def start(counts: Mapping[str, int], given: Mapping[Key, str] | None = None, **options: Any) -> Generator[Cluster]:
     """A cluster of TensorFlow servers that serve when this returns, and have ended after the block.
 
     Args:

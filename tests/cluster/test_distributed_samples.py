@@ -68,17 +68,20 @@ def test_shards_over_servers(tensorflow_cluster: Cluster, tmp_path: Path) -> Non
 @pytest.mark.parametrize("how", ["async", "sync"])
 def test_parameter_servers(tensorflow_cluster: Cluster, tmp_path: Path, how: str) -> None:
     options = ["--steps=60", *(["--sync"] if how == "sync" else [])]
-    workers = [
-        started(
-            "parameter_servers.py", tmp_path, f"--master={tensorflow_cluster.target('worker', task)}",
-            f"--task={task}", *options, *([f"--folder={tmp_path / 'ckpt'}"] if task == 0 else []),
-        )
-        for task in (0, 1)
-    ]  # fmt: skip
+    folder = str(tmp_path / "ckpt")
+
+    def worker(task: int, *more: str) -> subprocess.Popen[str]:
+        master = f"--master={tensorflow_cluster.target('worker', task)}"
+        return started("parameter_servers.py", tmp_path, master, f"--task={task}", *options, *more)
+
+    workers = [worker(0, f"--folder={folder}")]
+    # A worker that finds no variables looks again after half a minute only; so the chief has made them before.
+    patience.until(lambda: gm.train.latest_checkpoint(folder) is not None, "the chief is ready")
+    workers.append(worker(1))
     texts = [output(worker) for worker in workers]
     accuracies = [float(found) for text in texts for found in re.findall(r"^accuracy (\S+)$", text, re.MULTILINE)]
     assert max(accuracies) > 0.8, texts
-    reader = gm.train.NewCheckpointReader(gm.train.latest_checkpoint(str(tmp_path / "ckpt")))
+    reader = gm.train.NewCheckpointReader(gm.train.latest_checkpoint(folder))
     assert int(reader.get_tensor("global_step")) >= 60
 
 

@@ -293,7 +293,7 @@ def test_servers_that_are_lost(tf: ModuleType) -> None:
         assert isinstance(errors[0], UnavailableError), errors
         assert f"the master at {cluster.target()} cannot be reached" in str(errors[0])
         cluster.restart("worker")
-        known = []
+        known: list[AbortedError] = []
 
         def forgotten() -> bool:
             try:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import collections
 import gc
 from collections.abc import Iterator
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -31,6 +30,11 @@ DTYPES = [
     "float16", "bfloat16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32",
     "uint64", "bool", "complex64", "complex128", "string", "qint8", "quint8", "qint32",
 ]  # fmt: skip
+
+
+class Pair(NamedTuple):
+    a: Any
+    b: Any
 
 
 @pytest.fixture
@@ -79,14 +83,13 @@ def test_arrays_of_any_layout(servers: Cluster, graph: Any) -> None:
 
 
 def test_structures(servers: Cluster, graph: Any) -> None:
-    pair = collections.namedtuple("pair", "a b")
     a, b = gm.constant(1), gm.constant([2.0, 3.0])
     sparse = gm.SparseTensor(gm.constant([[0, 1]], gm.int64), gm.constant([5]), gm.constant([2, 2], gm.int64))
     nothing = gm.no_op()
     x = gm.placeholder(gm.int32, [])
     with gm.Session(servers.target()) as session:
-        found = session.run({"p": pair(a, [b, nothing]), "s": sparse, "again": (a,)})
-        assert isinstance(found["p"], pair) and found["p"].a == 1 and found["p"].b[1] is None
+        found = session.run({"p": Pair(a, [b, nothing]), "s": sparse, "again": (a,)})
+        assert isinstance(found["p"], Pair) and found["p"].a == 1 and found["p"].b[1] is None
         np.testing.assert_array_equal(found["p"].b[0], [2, 3])
         np.testing.assert_array_equal(found["s"].values, [5])
         assert found["again"] == (1,)
@@ -272,8 +275,9 @@ def test_resource_handles_can_be_fed(tensorflow_cluster: Cluster, graph: Any) ->
 def test_settings_of_this_process_are_refused(servers: Cluster) -> None:
     graph = gm.Graph()
     for name, value in (("devices", {"CPU": 2}), ("threads", 2), ("precision", "bf16"), ("force_tokens", True)):
+        given: dict[str, Any] = {name: value}
         with pytest.raises(UsageError, match=f"{name}= is a setting of sessions in this process"):
-            Session(graph, target=servers.target(), **{name: value})
+            Session(graph, target=servers.target(), **given)
 
 
 def test_soft_placement_is_as_the_session_says(servers: Cluster, graph: Any) -> None:

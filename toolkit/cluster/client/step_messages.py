@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from google.protobuf.message import DecodeError
@@ -124,12 +124,16 @@ def _field(out: list[Part], number: int, parts: Iterable[Part]) -> None:
 
 def tensor_parts(value: Any, dtype: DType) -> list[Part]:
     """A TensorProto's bytes, in parts of which the last may be the array's own memory."""
-    array: Any = value
-    is_plain = isinstance(array, np.ndarray) and dtype.kind not in "rv" and dtype.numpy == array.dtype
-    header = tensor_header(array) if is_plain and dtypes.from_numpy(array.dtype) == dtype else None
+    header = tensor_header(value) if isinstance(value, np.ndarray) and _is_written_by_its_type(value, dtype) else None
     if header is None:
         return [from_array(value, dtype).SerializeToString()]
-    return [header, np.ascontiguousarray(array).reshape(-1).view(np.uint8)] if array.size else [header]
+    dense: Any = np.ascontiguousarray(cast("Any", value))
+    return [header, dense.reshape(-1).view(np.uint8)] if dense.size else [header]
+
+
+def _is_written_by_its_type(array: Any, dtype: DType) -> bool:
+    """Whether an array's own type says what a tensor is: quantized numbers are arrays of other types."""
+    return dtype.kind not in "rv" and array.dtype == dtype.numpy and dtypes.from_numpy(array.dtype) == dtype
 
 
 def read_answer(data: bytes, *, named: bool) -> StepAnswer:

@@ -95,7 +95,8 @@ class BaseSession(runtime.Session):
             alone = self._config is not None and self._config.isolate_session_state
             super().__init__(graph, target="" if alone else target, **settings(config))
         self._timeout = 0 if self._config is None else max(0, self._config.operation_timeout_in_ms)
-        self._logged: set[str] | None = set() if _logs_placement(self._config) else None
+        logs = _logs_placement(self._config) and not self.is_remote  # a master logs it itself
+        self._logged: set[str] | None = set() if logs else None
 
     @property
     def sess_str(self) -> bytes:
