@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -102,6 +103,55 @@ def test_two_workers_train_one_model(servers: Cluster, tmp_path: Path, monkeypat
     assert max(accuracies) > 0.8
     reader = gm.train.NewCheckpointReader(gm.train.latest_checkpoint(str(tmp_path)))
     assert int(reader.get_tensor("global_step")) >= 80
+
+
+def in_step(cluster: Cluster, task: int, container: str, together: threading.Barrier, steps: int) -> list[Any]:
+    """A worker of synchronous training, in step with the other; returns the weights at the end."""
+    made: list[Any] = []
+
+    def averaging(tf: Any, loss: Any, step: Any) -> Any:
+        made.append(tf.train.SyncReplicasOptimizer(tf.train.GradientDescentOptimizer(0.3), 2, total_num_replicas=2))
+        return made[0].minimize(loss, global_step=step)
+
+    graph, net = programs.replicated(gm, cluster, task, container, lambda: programs.digits_cnn(gm, averaging))
+    with graph.as_default():
+        weights = gm.trainable_variables()
+        with gm.train.MonitoredTrainingSession(
+            cluster.target("worker", task), is_chief=task == 0, stop_grace_period_secs=1, max_wait_secs=patience.HUNG,
+            hooks=[made[0].make_session_run_hook(task == 0, num_tokens=0)],
+            config=gm.ConfigProto(device_filters=["/job:ps", f"/job:worker/task:{task}"]),
+        ) as session:  # fmt: skip
+            for number in range(steps):
+                # A worker that is ahead may give two gradients to one average: that is no error, but no one sequence.
+                together.wait(patience.HUNG)
+                x, y = programs.batch(2 * number + task)
+                session.run(net["train"], {net["x"]: x, net["y"]: y})
+            together.wait(patience.HUNG)
+            found = session.run_step_fn(run_plainly(weights))
+            together.wait(patience.HUNG)
+            return found
+
+
+def test_synchronous_workers_are_one_with_larger_batches(servers: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    shorter_waits(monkeypatch)
+    container, barrier, steps = unique("sync"), threading.Barrier(2), 6
+    first, second = programs.together(
+        lambda: in_step(servers, 0, container, barrier, steps), lambda: in_step(servers, 1, container, barrier, steps)
+    )
+    graph, net = programs.replicated(
+        gm, servers, 0, unique("alone"), lambda: programs.digits_cnn(gm, programs.gradient_descent)
+    )
+    with graph.as_default(), gm.Session(servers.target()) as session:
+        session.run(gm.global_variables_initializer())
+        for number in range(steps):
+            batches = [programs.batch(2 * number + task) for task in (0, 1)]
+            x, y = (np.concatenate(part) for part in zip(*batches, strict=True))
+            session.run(net["train"], {net["x"]: x, net["y"]: y})
+        expected = session.run(gm.trainable_variables())
+    for one, other, alone in zip(first, second, expected, strict=True):
+        np.testing.assert_array_equal(one, other)
+        # the same sums in another order, of numbers around 0.1
+        np.testing.assert_allclose(one, alone, rtol=1e-5, atol=1e-6)
 
 
 def shorter_waits(monkeypatch: pytest.MonkeyPatch) -> None:
