@@ -98,7 +98,7 @@ def test_a_step_over_two_tasks(servers: dict[str, ClusterServer]) -> None:
     client = _Client(servers["worker"], _graph())
     client.run(targets=("init",))
     client.run("add:0")
-    assert client.run("y:0", x=np.float32([3, 4]))[0].tolist() == [3, 8]
+    assert client.run("y:0", x=np.array([3, 4], np.float32))[0].tolist() == [3, 8]
     client.run(targets=("put",))
     assert client.run("taken:0")[0] == 1
     status = servers["worker"].status()
@@ -129,7 +129,7 @@ def test_another_version_of_the_graph_is_refused(servers: dict[str, ClusterServe
     [
         (["none:0"], {}, "none"),
         (["y:7"], {}, "y"),
-        (["y:0"], {"x": np.float32([1, 2, 3])}, "shape"),
+        (["y:0"], {"x": np.array([1, 2, 3], np.float32)}, "shape"),
         (["y:0"], {}, "x"),
     ],
 )
@@ -138,7 +138,7 @@ def test_mistakes_of_clients(servers: dict[str, ClusterServer], fetches: Any, fe
     client.run(targets=("init",))
     with pytest.raises(InvalidArgumentError, match=match):
         client.run(*fetches, **feeds)
-    assert client.run("y:0", x=np.float32([3, 4]))[0].tolist() == [0, 0]
+    assert client.run("y:0", x=np.array([3, 4], np.float32))[0].tolist() == [0, 0]
 
 
 @pytest.mark.parametrize("where", ["own", "far"])
