@@ -15,6 +15,7 @@ whole commands have no such rows.
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import os
 import sys
@@ -72,9 +73,9 @@ def _process(settings: Settings) -> Iterable[Result]:
 
 
 def _cluster(settings: Settings) -> Iterable[Result]:
-    from tests.bench import cluster
+    from tests.bench import cluster, cluster_steps
 
-    return cluster.run(settings.rounds)
+    return itertools.chain(cluster.run(settings.rounds), cluster_steps.run(settings.rounds))
 
 
 def _client(settings: Settings) -> Iterable[Result]:
