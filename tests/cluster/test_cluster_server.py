@@ -103,6 +103,7 @@ def test_a_step_over_two_tasks(servers: dict[str, ClusterServer]) -> None:
     assert client.run("taken:0")[0] == 1
     status = servers["worker"].status()
     assert [each["steps"] for each in status["sessions"]] == [5] and status["steps_running"] == 0
+    assert client.handle not in str(status)  # who knows it can run steps in its session
     client.ask("CloseSession", master_pb2.CloseSessionRequest(session_handle=client.handle))
     patience.until(lambda: servers["ps"].status()["worker_sessions"] == 0, "the worker's session")
     with pytest.raises(AbortedError, match="has no session"):

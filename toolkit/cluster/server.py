@@ -12,6 +12,7 @@ machine's own; elsewhere it asks for a token or for TLS (`Keys`).
 
 from __future__ import annotations
 
+import hashlib
 import os
 import threading
 import time
@@ -149,6 +150,7 @@ class ClusterServer:
                 self._workers.handler(),
                 _status_handler(self.status),
             ],
+            [services.MASTER, services.WORKER],
         )
         self.target = f"grpc://{own_host}:{self._server.port}"
         self._began = time.monotonic()
@@ -206,7 +208,8 @@ class ClusterServer:
             "memory_bytes": resident_memory(),
             "sessions": [
                 {
-                    "handle": each.handle,
+                    # who knows a handle can run steps in its session: here it is only told from others
+                    "handle": hashlib.sha256(each.handle.encode()).hexdigest()[:8],
                     "steps": each.steps,
                     "running": each.running,
                     "idle_seconds": round(now - each.last_used, 1),
