@@ -7,6 +7,11 @@ HOMES: dict[str, str] = {
         graph_util.import_graph_def convert_to_tensor constant is_tensor register_tensor_conversion_function
     """,
     "toolkit.tensorflow.families.session": "Session InteractiveSession get_default_session",
+    "toolkit.tensorflow.families.compat": """
+        compat.as_bytes compat.as_text compat.as_str compat.as_str_any compat.path_to_str compat.integral_types
+        compat.real_types compat.complex_types compat.bytes_or_text_types compat.dimension_value
+        compat.dimension_at_index compat.forward_compatible compat.forward_compatibility_horizon
+    """,
     "toolkit.client.tensor": "Tensor IndexedSlices",
     "toolkit.client.operation": "Operation",
     "toolkit.client.sparse_tensor": "sparse.SparseTensor",

@@ -31,6 +31,7 @@ DEPRECATED = frozenset(
 
 #: an internal module to the public modules ("" is the root) in which its names are looked for, in this order
 SEARCHED: dict[str, tuple[str, ...]] = {
+    "python.util.compat": ("compat",), "python.compat.compat": ("compat",),
     "python": ("",), "python.framework": ("",), "python.ops": ("",), "python.platform": ("",),
     "python.training": ("train",), "python.client": ("",), "python.util": ("",), "python.lib.io": ("io",),
     "python.framework.ops": ("",), "python.framework.dtypes": ("dtypes", ""), "python.framework.tensor_shape": ("",),
