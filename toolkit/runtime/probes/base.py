@@ -65,8 +65,8 @@ class HearsOfTasks(Protocol):
 
 def hearer(probe: Probe | None) -> HearsOfTasks | None:
     """Who is told what another process writes down of a step with this probe; None: nobody, it need not."""
-    parts = probe.parts if isinstance(probe, Probes) else [probe]
-    found = [cast("HearsOfTasks", each) for each in parts if hasattr(each, "told")]
+    probes = probe.probes if isinstance(probe, Probes) else [probe]
+    found = [cast("HearsOfTasks", each) for each in probes if hasattr(each, "told")]
     return found[0] if found else None
 
 
@@ -79,11 +79,6 @@ class Probes:
 
     def __init__(self, probes: Sequence[Probe]):
         self.probes = list(probes)
-
-    @property
-    def parts(self) -> list[Probe]:
-        """They, one by one."""
-        return list(self.probes)
 
     @property
     def manner(self) -> Manner:
