@@ -13,6 +13,8 @@ from toolkit.client.distributions.discrete import Bernoulli, Categorical, Multin
 from toolkit.client.distributions.divergence import RegisterKL, kl_divergence
 from toolkit.client.distributions.gamma import Beta, Gamma
 from toolkit.client.distributions.heavier_tails import Cauchy, HalfNormal
+from toolkit.client.distributions.inverse_gamma import InverseGamma
+from toolkit.client.distributions.joined import Independent, fill_triangular
 from toolkit.client.distributions.location_scale import Normal, Uniform
 from toolkit.client.distributions.normal_vectors import (
     MultivariateNormalDiag,
@@ -41,6 +43,8 @@ MADE: dict[str, tuple[Any, type[Exception], str]] = {
         lambda: MultivariateNormalDiag(scale_identity_multiplier=1.0), UsageError, "loc or scale_diag"
     ),
     "no size of a triangle": (lambda: MultivariateNormalTriL(), UsageError, "loc or scale_tril"),
+    "no such triangle": (lambda: fill_triangular([1.0, 2.0, 3.0, 4.0]), ValueError, "no triangle has 4 numbers"),
+    "no such dimensions": (lambda: Independent(Normal([0.0], 1.0), 2), UsageError, "expected at most 1"),
     "no tensor": (
         lambda: Distribution(dtypes.float32, FULLY_REPARAMETERIZED, False, True, graph_parents=[3]), UsageError,
         "are tensors; number 0 is 3",
@@ -54,6 +58,7 @@ RUN: dict[str, tuple[Any, str]] = {
         lambda minus: Multinomial(2.0, [0.5, 0.5], validate_args=True).prob([2.0, -minus / 2]),
         "whole",
     ),
+    "no mean of heavy tails": (lambda minus: InverseGamma(-minus, 1.0, allow_nan_stats=False).mean(), "no mean"),
     "half": (lambda minus: HalfNormal(minus, validate_args=True).mean(), "x > 0"),
     "temperature": (lambda minus: RelaxedBernoulli(minus, [0.5], validate_args=True).sample(), "x > 0"),
     "events": (lambda minus: Poisson(2.0, validate_args=True).prob(minus), "must not be negative"),

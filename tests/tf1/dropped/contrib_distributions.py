@@ -106,6 +106,23 @@ VALUES: dict[str, list[str]] = {
     "contrib.distributions.Chi2WithAbsDf": [
         _of("Chi2WithAbsDf(-a * 4)", "x", _PLAIN), _of("Chi2WithAbsDf(3.5, True)", "x", _PLAIN),
     ],
+    "contrib.distributions.InverseGamma": [
+        _of("InverseGamma(a * 4, b)", "x", "prob: log_prob: cdf: mean variance stddev mode entropy"),
+        _of("InverseGamma(3.0, a, True, False)", "x", "prob: cdf: mean variance mode"),
+    ],
+    "contrib.distributions.InverseGammaWithSoftplusConcentrationRate": [
+        _of("InverseGammaWithSoftplusConcentrationRate(a * 4, -b)", "x", _PLAIN),
+        _of("InverseGammaWithSoftplusConcentrationRate(3.0, a, True)", "x", _PLAIN),
+    ],
+    "contrib.distributions.Independent": [
+        _of("Independent(tfd.Normal(a, b))", "x", "prob: log_prob: mean variance stddev mode entropy"),
+        _of("Independent(tfd.Normal(a, b), 2, name='mine')", "x", "log_prob: mean entropy"),
+        _of("Independent(tfd.Bernoulli(probs=b * 0.5), 0)", "tf.cast(x, tf.int32)", "log_prob: mean entropy"),
+    ],
+    "contrib.distributions.fill_triangular": [
+        f"result = tf.contrib.distributions.fill_triangular(np.random.RandomState(1).rand({shape}).astype('f'){more})"
+        for shape, more in (("6", ""), ("2, 3, 10", ", name='t'"), ("6", ", True"), ("2, 1", ", upper=True"))
+    ],
     "contrib.distributions.softplus_inverse": [
         f"result = tf.contrib.distributions.softplus_inverse(np.array([1e-9, 0.1, 1.0, 5.0, 13.0, 30.0, 90.0], '{kind}'))"
         for kind in ("float32", "float64")

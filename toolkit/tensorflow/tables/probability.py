@@ -24,6 +24,10 @@ HOMES: dict[str, str] = {
         contrib.distributions.OneHotCategorical contrib.distributions.ExpRelaxedOneHotCategorical
         contrib.distributions.RelaxedOneHotCategorical contrib.distributions.RelaxedBernoulli
     """,
+    "toolkit.client.distributions.inverse_gamma": """
+        contrib.distributions.InverseGamma contrib.distributions.InverseGammaWithSoftplusConcentrationRate
+    """,
+    "toolkit.client.distributions.joined": "contrib.distributions.Independent contrib.distributions.fill_triangular",
     "toolkit.client.distributions.normal_vectors": """
         contrib.distributions.MultivariateNormalDiag contrib.distributions.MultivariateNormalDiagWithSoftplusScale
         contrib.distributions.MultivariateNormalTriL contrib.distributions.MultivariateNormalFullCovariance
