@@ -13,7 +13,7 @@ from tests import perturbation, tolerance
 from tests.compiler.compare import assert_close, check, explained
 from tests.compiler.test_fusion import image, weights
 from toolkit import client as gm
-from toolkit.errors import InvalidArgumentError, UsageError
+from toolkit.errors import FailedPreconditionError, InvalidArgumentError, UsageError
 from toolkit.kernels.cpu.onednn.library import library, threads
 from toolkit.runtime.session import Session
 
@@ -33,6 +33,23 @@ def test_variables_taken_as_constants_are_noticed_when_they_change() -> None:
             tolerance.assert_within(session.run("out:0", {"x:0": value}), wanted, tolerance.of_product(value, held))
             session.run("grow")
             held = held + 1
+
+
+def test_shapes_of_reference_variables_are_known() -> None:
+    with gm.Graph().as_default() as graph:
+        x = gm.placeholder(gm.float32, [24], name="x")
+        w = gm.get_variable("w", [4, 6], initializer=gm.initializers.Constant(weights(4, 6)), use_resource=False)
+        size = gm.ops.identity(gm.ops.shape(w), name="size")
+        gm.ops.identity(gm.ops.tanh(gm.ops.reshape(x, size)) + w, name="sum")
+    feeds = {"x:0": weights(24)}
+    with Session(graph) as session:
+        with pytest.raises(FailedPreconditionError, match="uninitialized value w"):
+            session.run("size:0")
+        session.run(w.initializer)
+        assert session.run("size:0").tolist() == [4, 6]
+        assert session.run("sum:0", feeds).shape == (4, 6)
+        lines = session.explain("sum:0", feeds)
+        assert not any("not known before it runs" in line or "float32[?]" in line for line in lines), lines
 
 
 @pytest.mark.parametrize("make", [

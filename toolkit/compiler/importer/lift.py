@@ -271,8 +271,12 @@ class Lifter:
             known = self._known_variable(step, given[0], conditions)
             if known is not None:
                 return [known]
+        cells = [given[index].constant for index in step.deref]
         given = self._dereferenced(step, given, conditions)
-        if op in _SHAPE_OPS and all(value.shape is not None for value in given):
+        is_there = all(
+            isinstance(cell, RefVariable) and cell.value is not None for cell in cells
+        )  # else its kernel says so
+        if op in _SHAPE_OPS and is_there and all(value.shape is not None for value in given):
             return [shape_fact(step, value) for value in given]
         if op in IDENTITIES and step.num_outputs == 1:
             return [given[0]]
