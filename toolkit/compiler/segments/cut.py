@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Hashable
 from dataclasses import dataclass
 
+from toolkit.compiler.importer.effects import HANDLES
+from toolkit.compiler.importer.lift import IDENTITIES
 from toolkit.compiler.program import Program, Role
 from toolkit.compiler.segments.around import Around, Segment
 from toolkit.compiler.segments.loops import Loops, loops_of
@@ -62,7 +64,7 @@ class Cut:
         for position, step in enumerate(self.steps):
             for src in (*(src for src, _ in step.inputs), *step.controls):
                 self.users[src].append(position)
-        self.free = [is_free(step) for step in self.steps]
+        self.free = self._free()
         self.keys: list[Key | None] = [self._key(position) for position in range(len(self.steps))]
         self._sink()
         self.groups = self._grouped()
@@ -71,6 +73,18 @@ class Cut:
         }
 
     # -- which nodes are together ------------------------------------------------------------------------------
+
+    def _free(self) -> list[bool]:
+        """Which steps may be in any number of segments: constants, handles, and what follows from constants alone."""
+        root, found = self.program.all_frames[0], list[bool]()
+        for step, frame in zip(self.steps, self.program.frames, strict=True):
+            follows = (
+                step.role is Role.KERNEL and step.kind is Kind.PURE and bool(step.inputs) and not step.controls
+                and frame is root and not step.deref and (step.node.op in IDENTITIES or not step.is_target)
+                and all(found[src] and self.steps[src].node.op not in HANDLES for src, _ in step.inputs)
+            )  # fmt: skip
+            found.append(is_free(step) or follows)
+        return found
 
     def _key(self, position: int) -> Key | None:
         waits = self.waits[position]
@@ -133,9 +147,10 @@ class Cut:
 
     def build(self) -> Segmented:
         parts = [SegmentProgram(self, number, group) for number, group in enumerate(self.groups)]
+        needed = self._needed_around()
         order: list[tuple[int, int, int]] = []  # rank, position or number of the group, whether it is a group
         for position, step in enumerate(self.steps):
-            if position not in self.group_of and (not self.free[position] or self._is_needed_around(position)):
+            if position not in self.group_of and (not self.free[position] or needed[position]):
                 first = step.kind is Kind.ASYNC and not step.inputs and not step.controls
                 order.append((-1 if first else position, position, 0))
         order += [(group[-1], number, 1) for number, group in enumerate(self.groups)]
@@ -149,10 +164,15 @@ class Cut:
                 alone[why] = (count + 1, first)
         return Segmented(around.program, around.segments, alone)
 
-    def _is_needed_around(self, position: int) -> bool:
-        """Whether a constant or handle is taken by a node that is in no segment, or is wanted for itself."""
-        users = self.users[position]
-        return self.steps[position].is_target or any(user not in self.group_of for user in users)
+    def _needed_around(self) -> list[bool]:
+        """Whether each constant or handle is taken by a node that is in no segment, or is wanted for itself."""
+        needed = [False] * len(self.steps)
+        for position in range(len(self.steps) - 1, -1, -1):
+            takers = (user for user in self.users[position] if user not in self.group_of)
+            needed[position] = self.steps[position].is_target or any(
+                needed[user] or not self.free[user] for user in takers
+            )
+        return needed
 
     def carries_deadness(self, position: int) -> bool:
         return self.waits[position].may_be_dead

@@ -52,6 +52,7 @@ class SegmentProgram:
         self._mapped = {id(cut.loops.home[group[0]]): self._root}
         self._places: dict[int, int] = {}
         self._by_value: set[int] = set()
+        self._constants: dict[int, int] = {}
         ordered = self._ordered(group)
         for position in ordered:
             self._take(position)
@@ -118,7 +119,7 @@ class SegmentProgram:
             if src in self._inside or (src, index) in self._local:
                 continue
             if cut.free[src]:
-                self._local[src, index] = (self._add(cut.steps[src], self._root), index)
+                self._local[src, index] = (self._free(src), index)
                 continue
             source = cut.steps[src].node
             self._argument((src, index), source.output_types[index], source.name)
@@ -131,6 +132,16 @@ class SegmentProgram:
                 self._argument((src, -1), dtypes.float32, f"{cut.steps[src].node.name}/after")
             else:
                 self.after.add(src)
+
+    def _free(self, position: int) -> int:
+        """A constant, or what follows from constants, in this program too."""
+        known = self._constants.get(position)
+        if known is None:
+            step = self._cut.steps[position]
+            inputs = [(self._free(src), index) for src, index in step.inputs]
+            known = self._constants[position] = self._add(step, self._root)
+            self._steps[known].inputs += inputs
+        return known
 
     def _argument(self, slot: Slot, dtype: DType, name: str) -> None:
         index = len(self.arguments)
