@@ -222,3 +222,30 @@ def test_mistakes() -> None:
                 ours.while_loop(lambda a: True, lambda a: a, [x], shape_invariants=[[], []])
     finally:
         ours.disable_control_flow_v2()
+
+
+@pytest.mark.parametrize("functional", [False, True], ids=["primitives", "functions"])
+@pytest.mark.parametrize("where", ["conditional", "loop"])
+def test_custom_gradients_inside(where: str, functional: bool) -> None:
+    """The gradient function of a branch or body knows that function's tensors, and those of the graph around."""
+
+    @ours.custom_gradient
+    def turned(p: Any) -> Any:
+        return ours.sin(p), lambda dy: dy * ours.cos(p) * 0.5
+
+    control_flow.use_functions(functional)
+    try:
+        with ours.Graph().as_default(), ours.Session() as session:
+            x = ours.placeholder(ours.float64, [2, 2])
+            if where == "conditional":
+                y = ours.cond(ours.reduce_sum(x) > -9.0, lambda: turned(x) * turned(x * 2.0), lambda: x)
+                wanted = 0.5 * np.cos(X) * np.sin(2 * X) + np.sin(X) * np.cos(2 * X)
+            else:
+                y = ours.while_loop(lambda i, _: i < 2, lambda i, a: (i + 1, turned(a) * turned(x)), [0, x])[1]
+                inner, slope = np.sin(X) * np.sin(X), 0.5 * np.cos(X) * np.sin(X) * 2
+                wanted = 0.5 * np.cos(inner) * slope * np.sin(X) + np.sin(inner) * 0.5 * np.cos(X)
+            found = session.run(ours.gradients(y, x)[0], {x: X})
+    finally:
+        control_flow.use_functions(False)
+    # float64, a dozen operations of numbers below 1
+    np.testing.assert_allclose(found, wanted, rtol=1e-13, atol=1e-14)

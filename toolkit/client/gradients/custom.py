@@ -96,7 +96,11 @@ def _call(f: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) 
     name_of = getattr(f, "__name__", "the function")
     if kwargs:
         raise UsageError(f"{name_of} with a custom gradient takes no keyword arguments; give {sorted(kwargs)} in order")
+    graph = get_default_graph()
+    # what a function takes of the graph around is an argument of it, and differentiated as one
     given = nest.map_structure(convert_to_tensor, args)
+    if graph.building_function:
+        given = nest.map_structure(graph.capture, given)
     flat_args: list[Tensor] = nest.flatten(given)
     before = {*global_variables(), *local_variables()}
     made: Any = f(*given)
@@ -121,20 +125,24 @@ def _call(f: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) 
     @RegisterGradient(name)
     def gradient_of_call(op: Operation, *grads: Gradient) -> list[Gradient]:
         back = grads[:count]
+        backward = grad_fn
+        if op.graph is not graph and not variables:
+            # the body of a function, made again for its gradient: grad_fn knows tensors of the first one
+            copies = nest.pack_sequence_as(given, list(op.inputs[count : count + len(flat_args)]))
+            backward = f(*copies)[1]
         by_variables: list[Any] = []
         if variables:
             by_args, by_variables = grad_fn(*back, variables=variables)
             if len(by_variables) != len(variables):
                 raise GraphError(f"{name_of} returned {len(by_variables)} gradients for {len(variables)} variables")
         else:
-            by_args = grad_fn(*back)
+            by_args = backward(*back)
         flat = _as_list(by_args)
         if len(flat) != len(flat_args):
             raise GraphError(f"{name_of} returned {len(flat)} gradients for {len(flat_args)} arguments")
         nothing: list[Gradient] = [None] * count
         return [*nothing, *flat, *by_variables]
 
-    graph = get_default_graph()
     with graph.gradient_override_map({"IdentityN": name}):
         everything: list[Tensor] = ops.identity_n([*flat_result, *flat_args, *(v.handle for v in variables)])
     return nest.pack_sequence_as(result, list(everything[:count]))
