@@ -20,6 +20,7 @@ from toolkit.kernels.context import DEAD
 from toolkit.passes.client_graph import CLIENT, feed_key, fetch_key
 from toolkit.passes.partition import RECV_OPS, SEND_OPS
 from toolkit.runtime.barrier import run_together
+from toolkit.runtime.failures import root_cause
 from toolkit.runtime.probes.base import Probe
 from toolkit.runtime.rendezvous import Receiver, make_key
 from toolkit.runtime.workers.base import Worker
@@ -104,13 +105,40 @@ class CompiledStep:
         """
         results: list[Any] = [None] * self._num_results
 
-        def run_one(part: _Part) -> None:
-            values = part.worker.run(part.handle, step_id, [arguments[index] for index in part.arguments], probe)
+        def cancel() -> None:
+            self.cancel(step_id)
+
+        def keep(part: _Part, values: Sequence[Any]) -> None:
             for index, value in zip(part.results, values, strict=True):
                 results[index] = value
 
-        parts = {part.task: functools.partial(run_one, part) for part in self._parts}
-        run_together(parts, lambda: self.cancel(step_id))
+        def run_one(part: _Part) -> None:
+            keep(part, part.worker.run(part.handle, step_id, [arguments[index] for index in part.arguments], probe))
+
+        here: dict[str, Callable[[], None]] = {}
+        begun: list[tuple[_Part, Callable[[], Sequence[Any]]]] = []
+        errors: list[BaseException] = []
+        try:
+            for part in self._parts:
+                begin = getattr(part.worker, "begin", None)
+                if begin is None:
+                    here[part.task] = functools.partial(run_one, part)
+                    continue
+                inputs = [arguments[index] for index in part.arguments]
+                begun.append((part, begin(part.handle, step_id, inputs, probe, cancel)))
+            if here:
+                run_together(here, cancel)
+        except BaseException as error:
+            errors.append(error)
+            cancel()
+        for part, finish in begun:
+            try:
+                keep(part, finish())
+            except BaseException as error:
+                errors.append(error)
+                cancel()
+        if errors:
+            raise root_cause(errors)
         return results
 
     def send(self, step_id: int, name: str, value: Any) -> None:

@@ -21,6 +21,7 @@ from toolkit.graph.graph import Graph
 from toolkit.graph.node import ENTER_OPS
 from toolkit.kernels.device_memory import MemoryStatistics
 from toolkit.passes.client_graph import CLIENT
+from toolkit.runtime.device_threads import start
 from toolkit.runtime.devices import Device
 from toolkit.runtime.probes.base import Probe, hearer
 from toolkit.runtime.rendezvous import Receiver
@@ -36,6 +37,7 @@ class _Step:
         calls: under way, to be cancelled with it.
         keys: of its graph: what the client sends and receives, by name.
         started: the graph runs, or will not.
+        error: why a partial run has failed.
     """
 
     def __init__(self) -> None:
@@ -44,6 +46,7 @@ class _Step:
         self.handle = ""
         self.keys: dict[str, str] = {}
         self.started = threading.Event()
+        self.error: BaseException | None = None
 
 
 class RemoteWorker:
@@ -71,10 +74,16 @@ class RemoteWorker:
     # -- calls -------------------------------------------------------------------------------------------
 
     def _call(self, method: str, request: Any, calls: set[Any], step: _Step | None = None) -> Any:
+        return self._finished(method, self._started(method, request, calls, step), calls)
+
+    def _started(self, method: str, request: Any, calls: set[Any], step: _Step | None = None) -> Any:
         with self._lock:
             self._check(step)
             call = self.task.start(method, request)
             calls.add(call)
+            return call
+
+    def _finished(self, method: str, call: Any, calls: set[Any]) -> Any:
         try:
             return self.task.result(call, method)
         except CancelledError:
@@ -152,6 +161,12 @@ class RemoteWorker:
 
     def run(self, handle: int, step_id: int, inputs: Sequence[Any], probe: Probe | None = None) -> list[Any]:
         """See `Worker.run`."""
+        return self.begin(handle, step_id, inputs, probe, lambda: None)()
+
+    def begin(
+        self, handle: int, step_id: int, inputs: Sequence[Any], probe: Probe | None, failed: Callable[[], None]
+    ) -> Callable[[], list[Any]]:
+        """Have a graph run, and return what waits for its results; see `Worker`."""
         name, graph = self._graphs[handle]
         step = self._step(step_id)
         listener = hearer(probe)
@@ -162,13 +177,33 @@ class RemoteWorker:
             request.send.add(name=graph.keys[key], tensor=from_array(value))
         request.recv_key.extend([graph.keys[key] for key in graph.outputs])
         if graph.is_partial:
+            waited = start(self.task.name, functools.partial(self._run_partial, graph, step, request, failed))
+            return lambda: _outcome(waited, step)
+        call = self._started("RunGraph", request, step.calls, step)
+
+        def ended(done: Any) -> None:
+            if done.code() is not None and (done.cancelled() or done.exception() or done.result().status_code):
+                failed()
+
+        call.add_done_callback(ended)
+
+        def finish() -> list[Any]:
+            answer = _checked(self._finished("RunGraph", call, step.calls))
+            if listener is not None:
+                listener.told(answer.step_stats)
+            found = {each.name: each.tensor for each in answer.recv}
+            return [self._found(found, graph.keys[key], key) for key in graph.outputs]
+
+        return finish
+
+    def _run_partial(
+        self, graph: WorkerGraph, step: _Step, request: worker_pb2.RunGraphRequest, failed: Callable[[], None]
+    ) -> None:
+        try:
             self._run_bit_by_bit(graph, step, request)
-            return []
-        answer = self._run_graph(request, step)
-        if listener is not None:
-            listener.told(answer.step_stats)
-        found = {each.name: each.tensor for each in answer.recv}
-        return [self._found(found, graph.keys[key], key) for key in graph.outputs]
+        except BaseException as error:
+            step.error = error
+            failed()
 
     def _request(self, handle: str, step_id: int) -> worker_pb2.RunGraphRequest:
         return worker_pb2.RunGraphRequest(
@@ -181,10 +216,7 @@ class RemoteWorker:
         )
 
     def _run_graph(self, request: worker_pb2.RunGraphRequest, step: _Step) -> worker_pb2.RunGraphResponse:
-        answer = self._call("RunGraph", request, step.calls, step)
-        if answer.status_code:
-            raise statuses.to_error(answer.status_code, answer.status_error_message)
-        return answer
+        return _checked(self._call("RunGraph", request, step.calls, step))
 
     def _found(self, found: dict[str, Any], key: str, name: str) -> Any:
         if key not in found:
@@ -268,6 +300,24 @@ class RemoteWorker:
             known = self._steps.pop(step_id, None)
         if known is not None:
             self.task.tell("CleanupGraph", worker_pb2.CleanupGraphRequest(step_id=step_id))
+
+
+def _checked(answer: worker_pb2.RunGraphResponse) -> worker_pb2.RunGraphResponse:
+    """The answer.
+
+    Raises:
+        OpError: the step failed.
+    """
+    if answer.status_code:
+        raise statuses.to_error(answer.status_code, answer.status_error_message)
+    return answer
+
+
+def _outcome(waited: Callable[[], object], step: _Step) -> list[Any]:
+    waited()
+    if step.error is not None:
+        raise step.error
+    return []
 
 
 def request_id() -> int:

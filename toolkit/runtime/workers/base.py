@@ -44,6 +44,10 @@ class Registered:
 class Worker(Protocol):
     """One task: it has devices, compiles graphs for them and runs them.
 
+    One that waits for another process may have a method `begin` beside `run`: with the same arguments and `failed`,
+    which is called, from any thread, when the graph has failed; it returns what waits for the values. A step then takes
+    no thread for each of its tasks.
+
     Calls may come from many threads. A step is known by its id from the first call that names it until `cleanup`;
     other workers may ask for its tensors, and a cancellation may arrive, before the step itself does.
     """
