@@ -1,4 +1,4 @@
-"""The programs under samples/distributed run as they stand there, at servers of TensorFlow, and learn."""
+"""The programs under samples/distributed run as they stand there, at our servers, and learn."""
 
 from __future__ import annotations
 
@@ -11,18 +11,17 @@ from pathlib import Path
 import pytest
 
 from tests import patience
-from tests.cluster.tensorflow_servers import Cluster
+from tests.cluster.mixed_clusters import MixedCluster
 from toolkit import tensorflow as gm
 
-pytestmark = pytest.mark.tensorflow
 ROOT = Path(__file__).resolve().parents[2]
 SAMPLES = ROOT / "samples" / "distributed"
 
 
 @pytest.fixture(autouse=True)
-def empty(tensorflow_cluster: Cluster) -> None:
+def empty(graphmill_cluster: MixedCluster) -> None:
     """The programs have variables of the same names."""
-    gm.Session.reset(tensorflow_cluster.target())
+    gm.Session.reset(graphmill_cluster.target())
 
 
 def started(program: str, folder: Path, *options: str) -> subprocess.Popen[str]:
@@ -50,28 +49,28 @@ def learns(text: str) -> None:
     assert after < 0.9 * before, text
 
 
-def test_in_graph_replication(tensorflow_cluster: Cluster, tmp_path: Path) -> None:
-    learns(output(started("in_graph.py", tmp_path, f"--master={tensorflow_cluster.target()}")))
+def test_in_graph_replication(graphmill_cluster: MixedCluster, tmp_path: Path) -> None:
+    learns(output(started("in_graph.py", tmp_path, f"--master={graphmill_cluster.target()}")))
 
 
-def test_layers_on_workers_in_a_pipeline(tensorflow_cluster: Cluster, tmp_path: Path) -> None:
-    learns(output(started("pipelined_lstm.py", tmp_path, f"--master={tensorflow_cluster.target()}")))
+def test_layers_on_workers_in_a_pipeline(graphmill_cluster: MixedCluster, tmp_path: Path) -> None:
+    learns(output(started("pipelined_lstm.py", tmp_path, f"--master={graphmill_cluster.target()}")))
 
 
-def test_shards_over_servers(tensorflow_cluster: Cluster, tmp_path: Path) -> None:
-    options = [f"--master={tensorflow_cluster.target()}", "--ps_job=worker", "--ps=2"]
+def test_shards_over_servers(graphmill_cluster: MixedCluster, tmp_path: Path) -> None:
+    options = [f"--master={graphmill_cluster.target()}", "--ps_job=worker", "--ps=2"]
     text = output(started("sharded_embeddings.py", tmp_path, *options))
     assert "shards on /job:worker/task:0, /job:worker/task:1" in text
     learns(text)
 
 
 @pytest.mark.parametrize("how", ["async", "sync"])
-def test_parameter_servers(tensorflow_cluster: Cluster, tmp_path: Path, how: str) -> None:
+def test_parameter_servers(graphmill_cluster: MixedCluster, tmp_path: Path, how: str) -> None:
     options = ["--steps=60", *(["--sync"] if how == "sync" else [])]
     folder = str(tmp_path / "ckpt")
 
     def worker(task: int, *more: str) -> subprocess.Popen[str]:
-        master = f"--master={tensorflow_cluster.target('worker', task)}"
+        master = f"--master={graphmill_cluster.target('worker', task)}"
         return started("parameter_servers.py", tmp_path, master, f"--task={task}", *options, *more)
 
     workers = [worker(0, f"--folder={folder}")]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import re
 import secrets
 import threading
@@ -60,7 +59,7 @@ class ClusterSession(Session):
         self.last_used = time.monotonic()
         self._at_end = at_end
         self._extending = threading.Lock()
-        self._step_ids = _random_ids()
+        self._step_ids = _RandomIds()
         self._asking = threading.local()
         self.running = 0
         self._running_lock = threading.Lock()
@@ -193,6 +192,11 @@ def client_node(name: str) -> str:
     return name if found is None else next(each for each in found.groups() if each)
 
 
-def _random_ids() -> Iterator[int]:
-    """Step ids that no other master has: tasks tell steps apart by nothing else. Of 57 bits, as TensorFlow's are."""
-    return (secrets.randbits(56) | 1 << 56 for _ in itertools.count())
+class _RandomIds(Iterator[int]):
+    """Step ids that no other master has: tasks tell steps apart by nothing else. Of 57 bits, as TensorFlow's are.
+
+    Steps of many threads ask at the same time, which a generator does not bear.
+    """
+
+    def __next__(self) -> int:
+        return secrets.randbits(56) | 1 << 56
