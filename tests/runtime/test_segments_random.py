@@ -40,7 +40,7 @@ def check(seed: int) -> list[str]:
     return lines
 
 
-@pytest.mark.parametrize("seed", range(7000, 7060))
+@pytest.mark.parametrize("seed", range(7000, 7024))
 def test_segments_compute_what_nodes_compute(seed: int) -> None:
     check(seed)
 
