@@ -61,6 +61,11 @@ def scaled_softplus(
         return y if clip is None else ops.minimum(y, convert_to_tensor(clip, x.dtype.base, name="clip"))
 
 
+def nth_element(input: TensorLike, n: TensorLike, reverse: bool = False, name: str | None = None) -> Tensor:
+    """The n-th smallest number of each row (`reverse`: the n-th largest), from 0 on."""
+    return ops.nth_element(input, n, reverse=reverse, name=name)
+
+
 def sampled_sparse_softmax_loss(
     weights: Any, biases: Any, labels: Any, inputs: Any, num_sampled: int, num_classes: int, sampled_values: Any = None,
     remove_accidental_hits: bool = True, partition_strategy: str = "mod",

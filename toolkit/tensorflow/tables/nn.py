@@ -13,13 +13,12 @@ HOMES: dict[str, str] = {
     """,
     "toolkit.client.contrib_nn": """
         contrib.nn.alpha_dropout contrib.nn.scaled_softplus contrib.nn.sampled_sparse_softmax_loss
-        contrib.nn.rank_sampled_softmax_loss
+        contrib.nn.rank_sampled_softmax_loss contrib.nn.nth_element
     """,
     "toolkit.tensorflow.families.flipped_losses": """
         contrib.nn.deprecated_flipped_softmax_cross_entropy_with_logits
         contrib.nn.deprecated_flipped_sparse_softmax_cross_entropy_with_logits
         contrib.nn.deprecated_flipped_sigmoid_cross_entropy_with_logits
     """,
-    "toolkit.client.ops": "contrib.nn.nth_element",
     "toolkit.client.embeddings": "nn.embedding_lookup nn.embedding_lookup_sparse nn.safe_embedding_lookup_sparse",
 }
