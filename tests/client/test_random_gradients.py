@@ -32,10 +32,10 @@ def _numbers(tf: Any, function: Any, choices: Choices, functional: bool) -> list
             session.run(start)
             try:
                 return session.run(fetches, {f"{name}:0": value for name, value in FEEDS.items()})
-            except tf.errors.InvalidArgumentError:
+            except (tf.errors.InvalidArgumentError, tf.errors.NotFoundError):
                 if tf is ours:
                     raise
-                return None  # TensorFlow's optimizer breaks some graphs of gradients of conditionals
+                return None  # TensorFlow's optimizer breaks some graphs, and its functions lack some gradients
 
 
 def compare(tf: ModuleType, draw: Callable[[int], int], functional: bool) -> None:

@@ -31,10 +31,10 @@ def made(tf: Any, function: Any, seed: int) -> tuple[list[str], list[Any] | None
             session.run(start)
             try:
                 numbers = session.run(fetches, {f"{name}:0": value for name, value in FEEDS.items()})
-            except tf.errors.InvalidArgumentError:
+            except (tf.errors.InvalidArgumentError, tf.errors.NotFoundError):
                 if tf is ours:
                     raise
-                numbers = None  # TensorFlow's optimizer breaks some graphs of gradients of conditionals
+                numbers = None  # TensorFlow's optimizer breaks some graphs, and its functions lack some gradients
     return described(graph_pb2.GraphDef.FromString(data)), numbers
 
 
