@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import Annotated
 
 import typer
@@ -51,16 +52,22 @@ def worker(
     graphmill worker --cluster cluster.yaml --job ps --task 0 --allow write=checkpoints
     """
     from toolkit.cluster.server import ClusterServer, cluster_def, server_def
-    from toolkit.errors import about_option
+    from toolkit.errors import UsageError, about_option
     from toolkit.formats.cluster import read_cluster
     from toolkit.policy.rules import Policy
 
     read = read_cluster(cluster)
     with about_option("--allow"):
         policy = Policy().allowing(*(allow or ()))
-    counts = next((each.devices for each in read.tasks if (each.job, each.index) == (job, task)), None)
-    server = ClusterServer(server_def(cluster_def(read), job, task), policy=policy, host=host, counts=counts, idle=idle)
-    server.start()
+    counts = {(each.job, each.index): each.devices for each in read.tasks}
+    if (job, task) not in counts:
+        known = ", ".join(f"{name}/{number}" for name, number in counts)
+        with about_option("--task" if any(job == name for name, _ in counts) else "--job"):
+            raise UsageError(f"the cluster has no task {job}/{task}; it has {known}")
+    definition = server_def(cluster_def(read), job, task)
+    with about_option("--host") if host else nullcontext():
+        server = ClusterServer(definition, policy=policy, host=host, counts=counts[job, task], idle=idle)
+        server.start()
     messages.show_now(f"ready: {server.name} at {server.target}")
     try:
         server.join()

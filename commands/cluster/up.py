@@ -29,8 +29,12 @@ def up(
     What a task prints has its name in front. When one ends by itself, the others are stopped, and the exit code is 3.
     """
     from toolkit.cluster.processes import LocalTasks
+    from toolkit.errors import about_option
     from toolkit.formats.cluster import read_cluster
+    from toolkit.policy.rules import Policy
 
+    with about_option("--allow"):
+        Policy().allowing(*(allow or ()))
     options = [part for each in allow or () for part in ("--allow", each)]
     tasks = LocalTasks(read_cluster(cluster), cluster, [*options, "--drain", f"{drain:g}"], messages.show_now)
     failed: str | None = None

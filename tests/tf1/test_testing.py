@@ -149,7 +149,12 @@ def test_what_the_machine_has() -> None:
         tf.config.threading.set_intra_op_parallelism_threads(1)
         assert [each.name for each in tf.config.list_logical_devices()] == [f"/device:CPU:{n}" for n in range(3)]
         with tf.Graph().as_default(), tf.Session() as session:
-            assert len(session.list_devices()) == 3
+            devices = session.list_devices()
+            assert [each.name[-5:] for each in devices] == ["CPU:0", "CPU:1", "CPU:2"]
+            assert {(each.device_type, each.memory_limit_bytes) for each in devices} == {("CPU", 1 << 28)}
+            assert all(
+                -(1 << 63) <= each.incarnation < 1 << 63 and str(each.incarnation) in str(each) for each in devices
+            )
         assert tf.config.threading.get_intra_op_parallelism_threads() == 1
     finally:
         tf.config.set_logical_device_configuration(cpu, [])

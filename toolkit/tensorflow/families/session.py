@@ -56,6 +56,8 @@ def settings(config: Any) -> dict[str, Any]:
 
 
 _METADATA = "session_metadata"
+#: the memory limit that TensorFlow tells of every CPU
+_CPU_MEMORY = 1 << 28
 
 
 def _logs_placement(config: Any) -> bool:
@@ -66,6 +68,23 @@ def _logs_placement(config: Any) -> bool:
 
 #: what is told of every session when it is opened: `graphmill build --until session` listens
 opened: list[Callable[[Any], None]] = []
+
+
+class _DeviceAttributes:
+    """What a session tells of a device.
+
+    Attributes:
+        memory_limit_bytes: that the runtime may use; of a device of this process what TensorFlow tells of every CPU.
+        incarnation: another one each time that the device's process starts, with a sign as in TensorFlow.
+    """
+
+    def __init__(self, name: str, device_type: str, memory_limit_bytes: int, incarnation: int):
+        self.name, self.device_type = name, device_type
+        self.memory_limit_bytes = memory_limit_bytes
+        self.incarnation = (incarnation + (1 << 63)) % (1 << 64) - (1 << 63)
+
+    def __repr__(self) -> str:
+        return f"_DeviceAttributes({self.name}, {self.device_type}, {self.memory_limit_bytes}, {self.incarnation})"
 
 
 class BaseSession(runtime.Session):
@@ -137,6 +156,12 @@ class BaseSession(runtime.Session):
                         self._logged.add(node.name)
                         print(f"{node.name}: ({node.op}): {device}", file=sys.stderr)
         return compiled
+
+    def list_devices(self) -> list[_DeviceAttributes]:  # type: ignore[override]  # TensorFlow's objects
+        return [
+            _DeviceAttributes(each.name, each.device_type, getattr(each, "memory_limit", _CPU_MEMORY), each.incarnation)
+            for each in super().list_devices()
+        ]
 
     def make_callable(self, fetches: Any, feed_list: Any = None, accept_options: bool = False) -> Callable[..., Any]:
         call = super().make_callable(fetches, feed_list or [])
