@@ -95,7 +95,10 @@ def embedded(name: str, library: str) -> bytes:
     import tensorflow as tf
 
     start = b"\n" + bytes([len(name)]) + name.encode()
-    with Path(tf.sysconfig.get_lib(), library).open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+    with (
+        Path(tf.sysconfig.get_lib(), library).open("rb") as file,
+        mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data,
+    ):
         at = data.find(start)
         return data[at : data.find(b"b\x06proto3", at) + 8]
 

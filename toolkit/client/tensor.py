@@ -168,7 +168,7 @@ class Tensor(GraphElement):
             "unstack(), map_fn() or while_loop()"
         )
 
-    def __array__(self, *_: Any, **__: Any) -> NoReturn:
+    def __array__(self, *_: Any, **__: Any) -> Any:
         raise NotImplementedError(f"'{self.name}' has no value while the graph is built, so it cannot become an array")
 
     # -- operators ---------------------------------------------------------------------------------------

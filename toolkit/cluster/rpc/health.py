@@ -79,7 +79,7 @@ def _service(request: bytes, context: Any) -> str:
         found = [each for each in protoscan.fields(request, 0, len(request)) if each.number == 1]
         named = [request[each.value : each.end].decode() for each in found if each.wire_type == LENGTH]
     except (protoscan.WireError, UnicodeDecodeError):
-        named, found = [], [None]  # type: ignore[list-item]
+        named, found = [], [None]
     if len(named) != len(found):
         context.abort(grpc().StatusCode.INVALID_ARGUMENT, "the request is no HealthCheckRequest")
     return named[-1] if named else ""
