@@ -482,3 +482,32 @@ def test_resources_that_a_function_uses_together_stay_together() -> None:
     graph.node("a").device, graph.node("c").device = "/cpu:1", "/cpu:2"  # who says otherwise is heard
     told = place(graph, described, strategy="round-robin").graph
     assert told.node("a").device != told.node("c").device
+
+
+def test_what_was_measured_one_by_one_runs_compiled() -> None:
+    """Each node takes its share of the compiled step; in a loop that is spread over devices what it takes alone."""
+    from tests.passes import validate_graphs
+
+    graph = Graph.from_proto(validate_graphs.loop())
+    inside = {"merge", "less", "cond", "switch", "body", "one", "plus", "next", "exit"}
+    ran = {node.name: node.op for node in graph if node.op not in ("Placeholder", "Const")}
+    measured = MeasuredCosts(
+        {name: NodeCost(op, "CPU:0", 1e-3) for name, op in ran.items()},
+        step=1.0, overhead=1e-3, latency=0.0, bandwidth=1e10, compiled=len(ran) * 0.5e-3, cores=1, threads=1,
+        startup=0.0,
+    )  # fmt: skip
+    described = cluster("local: {CPU: 2}")
+    costs = NodeCosts(graph, measured=measured)
+    assert costs.compiled_share == pytest.approx(0.25, rel=SUM)
+    simulator = Simulator(graph, graph.topological_order(), costs)
+    assert [sorted(graph.nodes[each].name for each in found) for found in simulator.loops] == [sorted(inside)]
+
+    def seconds(elsewhere: set[str]) -> float:
+        here, there = described.devices
+        return simulator.run([there if node.name in elsewhere else here for node in graph.nodes]).seconds
+
+    whole = seconds(set())
+    chain = ("merge", "less", "cond", "switch", "body", "plus", "next")  # each waits for the one before
+    assert whole == pytest.approx(measured.compiled, rel=SUM)
+    assert seconds({"result"}) <= whole * (1 + SUM)  # the loop lies on one device
+    assert seconds({"plus"}) >= len(chain) * 2e-3 * (1 - SUM)

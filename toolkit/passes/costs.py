@@ -4,7 +4,9 @@ paper, section 3.2.1).
 Times are seconds. A node takes its device's overhead and the larger of its operations over the device's FLOP/s and the
 bytes it reads and writes over the bandwidth; what it calls is included, as often as it calls it. Bodies of loops count
 once where nothing was measured. A measured node takes what it took, on devices of the type it ran on; one that was not
-takes what nodes of its signature took.
+takes what nodes of its signature took. Nodes are measured one by one and run compiled, in segments where devices wait
+for each other: each takes its share of the compiled step that was measured beside. What a loop does that is spread over
+devices runs one by one (`placement/simulation`).
 """
 
 from __future__ import annotations
@@ -68,6 +70,8 @@ class NodeCosts:
         takes_part: by node id, whether it runs in the step. All do where no step of this graph was measured; of a
             measured one, the nodes that ran, with the constants, inputs and control flow that lead to them.
         is_measured: a step of this graph was measured.
+        compiled_share: how much of what nodes take one by one they take where they are compiled; 1 where no compiled
+            step was measured.
     """
 
     def __init__(
@@ -78,6 +82,7 @@ class NodeCosts:
         self.measured = measured or MeasuredCosts()
         self._times: dict[tuple[Speed, str], list[float]] = {}
         self.is_measured = False
+        self.compiled_share = _compiled_share(self.measured)
         self.takes_part = self._find_part(graph)
         calls = Calls()
         shapes = infer_nested(graph, calls)
@@ -161,18 +166,18 @@ class NodeCosts:
         if known is None and measured.overhead is not None and node.op in _UNSEEN:
             return 0.0  # what its like takes is in the overhead of the nodes that were seen
         if known is not None and known.op == node.op and device_type_of(known.device) == kind:
-            return known.seconds + overhead * known.count
+            return (known.seconds + overhead * known.count) * self.compiled_share
         if measured.signatures:
             seconds = measured.signatures.get(f"{kind} {self.signature(node)}")
             if seconds is not None:
-                return seconds + overhead
+                return (seconds + overhead) * self.compiled_share
         if node.op in FREE:
             return overhead
         return overhead + max(self.flops[node.id] / speed.flops, self.moved[node.id] / speed.bandwidth)
 
     def overhead_of(self, number: int) -> float:
         """The seconds of a node's time that its device spends besides its kernel, where that was measured."""
-        overhead = self.measured.overhead or 0.0
+        overhead = (self.measured.overhead or 0.0) * self.compiled_share
         known = self.measured.nodes.get((node := self.graph.nodes[number]).name)
         return overhead * (known.count if known is not None and known.op == node.op else 1)
 
@@ -209,6 +214,14 @@ class NodeCosts:
             return measured.latency, measured.bandwidth
         link = self.speeds.link(source, target)
         return link.latency, link.bandwidth
+
+
+def _compiled_share(measured: MeasuredCosts) -> float:
+    if measured.compiled is None:
+        return 1.0
+    overhead = measured.overhead or 0.0
+    one_by_one = sum(cost.seconds + overhead * cost.count for cost in measured.nodes.values())
+    return min(1.0, measured.compiled / one_by_one) if one_by_one else 1.0
 
 
 def elements(shape: Shape, batch: int) -> int:

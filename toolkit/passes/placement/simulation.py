@@ -16,6 +16,7 @@ from collections.abc import Mapping, Sequence
 from heapq import heappop, heappush, heapreplace
 
 from toolkit.graph.device import DeviceSpec
+from toolkit.graph.frames import assign_frames
 from toolkit.graph.graph import Graph
 from toolkit.graph.node import MERGE_OPS, NEXT_ITERATION_OPS, Node, Output
 from toolkit.passes.costs import Host, NodeCosts
@@ -32,6 +33,7 @@ class Simulator:
         sources: by node id, where these edges come from: (node, output).
         edges: by node id, where its own lead: (output, consumer), those of one output together.
         takes_part: by node id, whether the node runs in the step (`NodeCosts.takes_part`).
+        loops: the nodes of each loop, those of loops inside it included; empty where nothing takes less time compiled.
     """
 
     def __init__(self, graph: Graph, order: Sequence[Node], costs: NodeCosts):
@@ -41,6 +43,7 @@ class Simulator:
         self.rank = [0] * len(graph)
         for position, node in enumerate(order):
             self.rank[node.id] = position
+        self.loops = loop_nodes(graph, order) if costs.compiled_share < 1 else []
         count = len(graph)
         self.pending = [0] * count
         self.sources: list[list[tuple[int, int]]] = [[] for _ in range(count)]
@@ -79,6 +82,18 @@ class Simulator:
             memory: follow how much of it is taken.
         """
         return _Step(self, devices, held_back or {}, details=details, memory=memory).run()
+
+
+def loop_nodes(graph: Graph, order: Sequence[Node]) -> list[list[int]]:
+    """The ids of the nodes of each outermost loop, those of loops inside it included."""
+    frames, _ = assign_frames(graph, list(order))
+    found: dict[int, list[int]] = {}
+    for number, frame in enumerate(frames):
+        while frame.parent is not None and frame.parent.parent is not None:
+            frame = frame.parent
+        if frame.parent is not None:
+            found.setdefault(id(frame), []).append(number)
+    return list(found.values())
 
 
 class Processor:
@@ -164,6 +179,13 @@ class _Step:
         number = {device: i for i, device in enumerate(self.used)}
         self.where = [number[device] for device in devices]
         self.times = [self.costs.times(device) for device in self.used]
+        #: the nodes that run one by one, of loops that are spread over devices
+        self.one_by_one = frozenset(
+            node
+            for loop in simulator.loops
+            if len({self.where[each] for each in loop if self.simulator.takes_part[each]}) > 1
+            for node in loop
+        )
         self.processors = processors(self.costs, self.used)
         self.busy = [0.0] * len(self.used)
         #: by pair of devices, what a transfer takes: its latency and bytes per second
@@ -221,11 +243,15 @@ class _Step:
         _, rank, number = heappop(self.ready[device])
         self.is_busy[device] = True
         seconds = self.times[device][number]
+        if number in self.one_by_one:
+            seconds /= self.costs.compiled_share
         processor = self.processors[device]
         if processor is None:
             end = now + seconds
         else:
             overhead = self.costs.overhead_of(number)
+            if number in self.one_by_one:
+                overhead /= self.costs.compiled_share
             end = processor.end(now, overhead, seconds - overhead) if seconds else now
         self.busy[device] += end - now
         if self.details:
