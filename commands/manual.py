@@ -33,8 +33,8 @@ TOPICS: dict[str, tuple[str, tuple[str, ...]]] = {
     "gtt": ("the Graph Transform Tool's transforms, and what does the same here", ("gtt.txt",)),
     "placement": ("how place finds a device for every node", ("placement.txt",)),
     "clusters": (
-        "the files that say which devices there are, and how fast",
-        ("toolkit/formats/cluster.py", "toolkit/formats/cluster_speeds.py"),
+        "several processes that run graphs together; the files that say which devices there are, and how fast",
+        ("clusters.txt", "toolkit/formats/cluster.py", "toolkit/formats/cluster_speeds.py"),
     ),
     "costs": ("measured times: what run --measure writes", ("toolkit/formats/cost_file.py",)),
     "placement-rules": ("which nodes go where: place --rules", ("toolkit/formats/placement_rules.py",)),

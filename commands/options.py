@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -86,13 +87,18 @@ def plugin_option() -> Any:
 
 def _load_plugins(context: Any, parameter: Any, names: tuple[str, ...]) -> None:
     if names and not context.resilient_parsing:
-        from toolkit.graph import plugins
+        load_plugins(names)
 
-        for name in names:
-            if Path(name).is_dir() and not plugins.is_installed(name):
-                plugins.allow(name)
-            else:
-                plugins.load(name)
+
+def load_plugins(names: Sequence[str]) -> None:
+    """Load files and installed plugins, and allow folders."""
+    from toolkit.graph import plugins
+
+    for name in names:
+        if Path(name).is_dir() and not plugins.is_installed(name):
+            plugins.allow(name)
+        else:
+            plugins.load(name)
 
 
 def command_app(**settings: Any) -> typer.Typer:

@@ -8,7 +8,7 @@ import typer
 
 from commands import messages
 from commands.ending import Ended
-from commands.options import command_app
+from commands.options import command_app, load_plugins
 
 app = command_app()
 
@@ -19,6 +19,10 @@ def up(
     allow: Annotated[
         list[str] | None,
         typer.Option(metavar="read=DIR", help="What graphs of clients may touch at all tasks; see graphmill worker."),
+    ] = None,
+    plugin: Annotated[
+        list[str] | None,
+        typer.Option(metavar="FILE.py", help="Custom ops of all tasks; see graphmill worker. Repeatable."),
     ] = None,
     drain: Annotated[
         float, typer.Option(min=0, metavar="SECONDS", help="How long steps may go on after SIGTERM or Ctrl-C.")
@@ -33,9 +37,12 @@ def up(
     from toolkit.formats.cluster import read_cluster
     from toolkit.policy.rules import Policy
 
+    with about_option("--plugin"):
+        load_plugins(plugin or ())
     with about_option("--allow"):
         Policy().allowing(*(allow or ()))
     options = [part for each in allow or () for part in ("--allow", each)]
+    options += [part for each in plugin or () for part in ("--plugin", each)]
     tasks = LocalTasks(read_cluster(cluster), cluster, [*options, "--drain", f"{drain:g}"], messages.show_now)
     failed: str | None = None
     try:

@@ -153,9 +153,11 @@ def test_a_bad_plugin_is_one_line(text: str | None, said: str, tmp_path: Path) -
     assert done.returncode == 2 and said in done.stderr and done.stderr.count("\n") == 1 and not done.stdout
 
 
-@pytest.mark.parametrize("command", [name for name in COMMANDS if name not in ("checkpoint", "help")])
+@pytest.mark.parametrize(
+    "command", [*(name for name in COMMANDS if name not in ("checkpoint", "cluster", "help")), "cluster up"]
+)
 def test_every_command_that_reads_graphs_takes_plugins(command: str) -> None:
-    assert "--plugin FILE.py" in ok(command, "--help")
+    assert "--plugin FILE.py" in ok(*command.split(), "--help")
 
 
 def test_nothing_is_imported_without_a_plugin(tmp_path: Path) -> None:
