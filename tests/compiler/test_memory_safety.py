@@ -127,7 +127,7 @@ def test_a_loop_whose_body_returns_another_type(tmp_path: Path, segments: str, m
 #: who may know of addresses: the door itself, the libraries that are loaded, and calls of the C library
 _POINTERS = {
     "toolkit/formats/bundle/storage.py", "toolkit/formats/highway_native.py", "toolkit/kernels/cpu/addresses.py",
-    "toolkit/kernels/cpu/native/compiler.py",
+    "toolkit/kernels/cpu/native/compiler.py", "toolkit/kernels/cpu/openblas.py",
     "toolkit/kernels/cpu/onednn/library.py", "toolkit/kernels/cpu/onednn/memory.py",
     "toolkit/kernels/cpu/onednn/primitive.py", "toolkit/kernels/random/libm.py",
 }  # fmt: skip
