@@ -184,6 +184,7 @@ _KNOWN = {
     ("cpu/native/updates.py", "eval"): "a formula that the compiler writes from its own operations",
     ("cpu/onednn/library.py", "read_bytes"): "the list of installed libraries",
     ("cpu/onednn/library.py", "read_text"): "the libraries of this process",
+    ("cpu/openblas.py", "read_text"): "the libraries of this process",
     ("index.py", "get_data"): "a table that is part of the package",
 }
 
