@@ -14,6 +14,9 @@ os.environ.setdefault("KERAS_BACKEND", "tensorflow")
 os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "4")
 # For the same reason one OpenMP thread each: threads that spin beside a busy neighbour are many times slower.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+# What tests fork has no use for gRPC, which some tests before may have used, and should not hear of it.
+os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "false")
+os.environ.setdefault("GRPC_VERBOSITY", "NONE")
 # A mistake of the segment compiler falls back to running node by node; here it must show.
 os.environ.setdefault("GRAPHMILL_SEGMENTS", "strict")
 # And the pass that made it: what each leaves is verified.

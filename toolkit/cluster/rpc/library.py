@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from types import ModuleType
 
 from toolkit.errors import UsageError
+
+
+#: of the library, unless the user says otherwise: children that processes of ours fork have no use for it and should not
+#: hear of it, and what it writes about connections that end is told by the status of a call
+_SETTINGS = {"GRPC_ENABLE_FORK_SUPPORT": "false", "GRPC_VERBOSITY": "NONE"}
 
 
 def grpc() -> ModuleType:
@@ -13,6 +19,8 @@ def grpc() -> ModuleType:
     Raises:
         UsageError: it is not installed.
     """
+    for name, value in _SETTINGS.items():
+        os.environ.setdefault(name, value)
     try:
         import grpc as module
     except ModuleNotFoundError:
