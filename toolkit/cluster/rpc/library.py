@@ -7,9 +7,8 @@ from types import ModuleType
 
 from toolkit.errors import UsageError
 
-
-#: of the library, unless the user says otherwise: children that processes of ours fork have no use for it and should not
-#: hear of it, and what it writes about connections that end is told by the status of a call
+#: unless the user says otherwise: children that are forked have no use for the library and should not hear of it, and
+#: what it writes about connections that end is told by the status of a call
 _SETTINGS = {"GRPC_ENABLE_FORK_SUPPORT": "false", "GRPC_VERBOSITY": "NONE"}
 
 

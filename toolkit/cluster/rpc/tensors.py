@@ -27,6 +27,7 @@ from toolkit.formats.protoscan import LENGTH, VARINT
 from toolkit.formats.tensor import dtype_of, from_array, shape_of, to_array
 from toolkit.graph import dtypes
 from toolkit.kernels.context import DEAD
+from toolkit.kernels.cpu import addresses
 from toolkit.passes.partition import COMPRESSIONS
 
 #: asks for the elements at an address that compiled code likes, in `transport_options.type_url`
@@ -274,7 +275,7 @@ def _packed(data: bytes, start: int, end: int) -> Any:
     if not count:
         return np.empty(dims, plain)
     array = np.frombuffer(memoryview(data)[content[0] : content[1]], plain).reshape(dims)
-    return array if array.__array_interface__["data"][0] % _ALIGNMENT == 0 else array.copy()
+    return array if addresses.begins_at_multiple(array, _ALIGNMENT) else array.copy()
 
 
 def _dims(data: bytes, start: int, end: int) -> list[int] | None:

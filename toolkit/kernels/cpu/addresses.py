@@ -65,6 +65,11 @@ def same_place(first: Array, second: Array) -> bool:
     return offset_in(first, second) == 0
 
 
+def begins_at_multiple(array: Array, alignment: int) -> bool:
+    """Whether an array's address is a multiple of so many bytes."""
+    return array.__array_interface__["data"][0] % alignment == 0
+
+
 def aligned(size: int, name: str = "a buffer") -> Array:
     """A fresh buffer of bytes that starts at a multiple of `ALIGNMENT`.
 
