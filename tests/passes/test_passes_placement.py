@@ -489,7 +489,7 @@ def test_what_was_measured_one_by_one_runs_compiled() -> None:
     from tests.passes import validate_graphs
 
     graph = Graph.from_proto(validate_graphs.loop())
-    inside = {"merge", "less", "cond", "switch", "body", "one", "plus", "next", "exit"}
+    inside = {"enter_i", "enter_n", "merge", "less", "cond", "switch", "body", "one", "plus", "next", "exit"}
     ran = {node.name: node.op for node in graph if node.op not in ("Placeholder", "Const")}
     measured = MeasuredCosts(
         {name: NodeCost(op, "CPU:0", 1e-3) for name, op in ran.items()},
@@ -507,7 +507,7 @@ def test_what_was_measured_one_by_one_runs_compiled() -> None:
         return simulator.run([there if node.name in elsewhere else here for node in graph.nodes]).seconds
 
     whole = seconds(set())
-    chain = ("merge", "less", "cond", "switch", "body", "plus", "next")  # each waits for the one before
+    chain = ("enter_i", "merge", "less", "cond", "switch", "body", "plus", "next")  # each waits for the one before
     assert whole == pytest.approx(measured.compiled, rel=SUM)
     assert seconds({"result"}) <= whole * (1 + SUM)  # the loop lies on one device
     assert seconds({"plus"}) >= len(chain) * 2e-3 * (1 - SUM)

@@ -15,6 +15,7 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 from toolkit.compiler.importer.effects import HANDLES
+from toolkit.compiler.importer.lift import IDENTITIES
 from toolkit.compiler.program import Program, Role, Step
 from toolkit.compiler.segments.loops import Loops, goes_around, loops_of, why_alone
 from toolkit.graph.frames import StaticFrame
@@ -24,6 +25,7 @@ from toolkit.kernels.registry import Kind
 _SPREAD = "which waits for others or is spread over devices"
 _PLUMBING = (Role.SEND, Role.LOOP_COND, Role.NEXT_ITERATION, Role.EXIT)
 _SHAPES = frozenset({"Shape", "ShapeN", "Size", "Rank"})
+_READS = frozenset({"ReadVariableOp", "Reshape", "ExpandDims", "Squeeze"})
 #: attribute of a receive: level, what it waits for, whether it may be dead, whether it follows from shapes
 NOTE = "_waits"
 _NOTHING: frozenset[Hashable] = frozenset()
@@ -35,10 +37,12 @@ class Waits:
 
     Attributes:
         level: how many transfers between tasks there are at most on the ways to it; and, behind the last of these, how
-            many between devices, and other steps that wait.
+            many between devices, and other steps that wait. A transfer of what was computed counts twice, so that what
+            waits for it does not hold up what waits for arguments and variables alone.
         outside: what else it waits for that comes from outside of the programs, sooner or later.
         may_be_dead: it may be on a branch that is not taken.
         is_sized: what it puts out follows from shapes alone.
+        is_computed: something before it, or it, takes time: more than reading variables and passing on.
         alone: why it is a node of the dataflow executor, said of it; "" where it can be compiled.
     """
 
@@ -46,6 +50,7 @@ class Waits:
     outside: frozenset[Hashable] = _NOTHING
     may_be_dead: bool = False
     is_sized: bool = False
+    is_computed: bool = False
     alone: str = ""
 
 
@@ -216,7 +221,10 @@ class Analysis:
         if number < 0:
             before = [self._known(source) for source in needs]
             level, outside = max(each.level for each in before), _NOTHING.union(*(each.outside for each in before))
-            self._at_ends[vertex] = Waits(level, outside, may_be_dead=any(each.may_be_dead for each in before))
+            is_dead, is_computed = (
+                any(getattr(each, name) for each in before) for name in ("may_be_dead", "is_computed")
+            )
+            self._at_ends[vertex] = Waits(level, outside, may_be_dead=is_dead, is_computed=is_computed)
             return
         program, loops = self._programs[number], self._loops[number]
         step = program.steps[first]
@@ -226,6 +234,7 @@ class Analysis:
             level=max((each.level for each in before), default=(0, 0)),
             outside=_NOTHING.union(*(each.outside for each in before)),
             may_be_dead=any(each.may_be_dead for each in before),
+            is_computed=is_loop or _computes(step) or any(each.is_computed for each in before),
         )
         if not is_loop:
             waits.alone = self._why_alone(program, loops, first)
@@ -239,7 +248,8 @@ class Analysis:
                 else:
                     source = self._programs[sender[0]].steps[sender[1]].inputs[0][0]
                     waits.is_sized = self._found[id(self._programs[sender[0]])][source].is_sized
-                waits.level = self._later(waits.level, is_transfer=True) if needs else waits.level
+                by = 2 if waits.is_computed else 1
+                waits.level = self._later(waits.level, by, is_transfer=True) if needs else waits.level
             elif waits.alone:
                 if step.kind is not Kind.PURE and step.role is Role.KERNEL:
                     self._sources.add(vertex)
@@ -258,9 +268,9 @@ class Analysis:
         for position in self._members[vertex]:
             self._found[id(program)][position] = waits
 
-    def _later(self, level: tuple[int, int], *, is_transfer: bool = False) -> tuple[int, int]:
+    def _later(self, level: tuple[int, int], by: int = 1, *, is_transfer: bool = False) -> tuple[int, int]:
         """The level behind a step that waits."""
-        return (level[0] + 1, 0) if is_transfer and self._tasks else (level[0], level[1] + 1)
+        return (level[0] + by, 0) if is_transfer and self._tasks else (level[0], level[1] + by)
 
     @staticmethod
     def _arrives(waits: Waits, step: Step, vertex: Vertex) -> None:
@@ -306,6 +316,14 @@ def transfer_of(step: Step) -> tuple[str, ...]:
     node = step.node
     number = str(node.attr("send_device_incarnation") & (2**64 - 1))
     return node.text("send_device"), number, node.text("recv_device"), node.text("tensor_name")
+
+
+def _computes(step: Step) -> bool:
+    """Whether a step takes time: it does more than read a variable, or pass on what is there."""
+    return (
+        step.role is Role.KERNEL and bool(step.inputs) and step.node.op not in IDENTITIES | _SHAPES | _READS
+        and step.node.op not in RECV_OPS
+    )  # fmt: skip
 
 
 def is_free(step: Step) -> bool:

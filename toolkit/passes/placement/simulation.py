@@ -18,7 +18,7 @@ from heapq import heappop, heappush, heapreplace
 from toolkit.graph.device import DeviceSpec
 from toolkit.graph.frames import assign_frames
 from toolkit.graph.graph import Graph
-from toolkit.graph.node import MERGE_OPS, NEXT_ITERATION_OPS, Node, Output
+from toolkit.graph.node import ENTER_OPS, MERGE_OPS, NEXT_ITERATION_OPS, Node, Output
 from toolkit.passes.costs import Host, NodeCosts
 from toolkit.passes.operations import VIEWS
 from toolkit.passes.placement.simulated_step import SimulatedRun, SimulatedStep, SimulatedTransfer, Way
@@ -85,14 +85,17 @@ class Simulator:
 
 
 def loop_nodes(graph: Graph, order: Sequence[Node]) -> list[list[int]]:
-    """The ids of the nodes of each outermost loop, those of loops inside it included."""
-    frames, _ = assign_frames(graph, list(order))
+    """The ids of the nodes of each outermost loop: those that lead into it, and those of loops inside it, included."""
+    frames, every = assign_frames(graph, list(order))
+    by_name = {frame.name: frame for frame in every}
     found: dict[int, list[int]] = {}
-    for number, frame in enumerate(frames):
+    for node, frame in zip(graph.nodes, frames, strict=True):
+        if node.op in ENTER_OPS:
+            frame = by_name[node.text("frame_name")]
         while frame.parent is not None and frame.parent.parent is not None:
             frame = frame.parent
         if frame.parent is not None:
-            found.setdefault(id(frame), []).append(number)
+            found.setdefault(id(frame), []).append(node.id)
     return list(found.values())
 
 
