@@ -228,13 +228,17 @@ def _explain(model: Model, options: Prune, names: list[str], keep_lifecycle: boo
     from toolkit.errors import about_option
     from toolkit.formats.model import ModelKind
     from toolkit.passes.reasons import why_kept
+    from toolkit.passes.slim import needed_in_saved_model
     from toolkit.passes.surroundings import lifecycle_operations
 
-    if keep_lifecycle or model.kind is ModelKind.SAVED_MODEL:  # its variables come back through its saver
-        options = replace(options, targets=(*options.targets, *lifecycle_operations(model.meta)))
+    graph, all_ = model.graph, options
+    if keep_lifecycle:
+        all_ = replace(options, targets=(*options.targets, *lifecycle_operations(model.meta)))
+    elif model.kind is ModelKind.SAVED_MODEL:
+        graph, all_ = needed_in_saved_model(model, options)
     for name in names:
-        with about_option("--why"):
-            chain = why_kept(model.graph, options, name)
+        with about_option("--why"):  # what was asked for is a better reason than what brings it to life
+            chain = why_kept(model.graph, options, name) or why_kept(graph, all_, name)
         messages.show(" <- ".join(reversed(chain)) if chain else f"{name} is not needed")
 
 

@@ -132,6 +132,22 @@ def test_why_looks_into_functions(capfd: pytest.CaptureFixture[str]) -> None:
     assert capfd.readouterr().out == f"{other} is not needed\n"
 
 
+@pytest.mark.tensorflow
+@pytest.mark.parametrize("signature", ["serving_default", "power", "vocabulary"])
+def test_why_says_what_pruning_does(signature: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    source = str(models.saved_model_tf2().path)
+    args, out = ["prune", source, "--signature", signature], tmp_path / "o"
+    assert run([*args, "-q", "-o", str(out)]) == 0
+    kept = {node.name for node in read_model(out).graph}
+    asked = [node.name for node in read_model(source).graph]
+    assert run([*args, *(part for name in asked for part in ("--why", name))]) == 0
+    said = {line.removesuffix(" is not needed"): line for line in capfd.readouterr().out.splitlines()}
+    without = {name for name in asked if said.get(name, "").endswith(" is not needed")}
+    # a saver's operations that are made anew have names of their own
+    assert kept & without <= {name for name in kept if name.startswith("save")}
+    assert {*asked} - without - kept == set()
+
+
 def test_keep_devices_and_a_signature(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     graph = Graph()
     x = graph.add("Placeholder", "x", attrs={"dtype": F, "shape": Shape([2])})

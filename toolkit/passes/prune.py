@@ -63,7 +63,8 @@ class Needed:
         targets: operations.
         ids: ids of the nodes that run.
         needed_by: for each of them, the id of the node that asked for it first; -1 for fetches and targets.
-        used: positions (node id, output) of the fed tensors that something reads.
+        used: the fed tensors that something reads, by position (node id, output), with the id of the node that did so
+            first; -1 for fetches and targets.
     """
 
     graph: Graph
@@ -72,14 +73,18 @@ class Needed:
     targets: list[Node]
     ids: set[int]
     needed_by: dict[int, int]
-    used: set[tuple[int, int]]
+    used: dict[tuple[int, int], int]
 
     def why_kept(self, node: Node) -> list[str]:
-        """The chain of names from `node` to the fetch or target that needs it; empty when nothing does."""
-        if node.id not in self.ids:
-            return []
+        """The chain of names from `node`, or from an input in its place, to the fetch or target that needs it; empty
+        when nothing does."""
         chain: list[str] = []
         at = node.id
+        if at not in self.ids:  # perhaps one of its outputs is fed and read
+            readers = [self.used[node.id, i] for i in range(node.num_outputs) if (node.id, i) in self.used]
+            if not readers:
+                return []
+            chain, at = [node.name], readers[0]
         while at >= 0:
             chain.append(self.graph.nodes[at].name)
             at = self.needed_by[at]
@@ -101,7 +106,7 @@ def need(graph: Graph, feeds: Iterable[str], fetches: Iterable[str], targets: It
     for text, (node, index) in fed.items():
         if positions.setdefault((node.id, index), text) != text:
             raise UsageError(f"the tensor '{node.name}:{index}' is fed twice")
-    used: set[tuple[int, int]] = set()
+    used: dict[tuple[int, int], int] = {}
     needed_by: dict[int, int] = {}
     stack: list[int] = []
 
@@ -112,12 +117,12 @@ def need(graph: Graph, feeds: Iterable[str], fetches: Iterable[str], targets: It
 
     for node, index in fetched.values():
         if (node.id, index) in positions:
-            used.add((node.id, index))
+            used[node.id, index] = -1
         else:
             want(node, -1)
     for node in wanted:
         if _is_fed_placeholder(node, positions):
-            used.add((node.id, 0))
+            used[node.id, 0] = -1
         else:
             want(node, -1)
     nodes = graph.nodes
@@ -126,13 +131,13 @@ def need(graph: Graph, feeds: Iterable[str], fetches: Iterable[str], targets: It
         node = nodes[at]
         for src, index in node.inputs:
             if (src.id, index) in positions:
-                used.add((src.id, index))
+                used.setdefault((src.id, index), at)
             elif src.id not in needed_by:
                 needed_by[src.id] = at
                 stack.append(src.id)
         for src in node.control_inputs:
             if _is_fed_placeholder(src, positions):
-                used.add((src.id, 0))
+                used.setdefault((src.id, 0), at)
             elif src.id not in needed_by:
                 needed_by[src.id] = at
                 stack.append(src.id)

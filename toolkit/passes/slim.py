@@ -53,18 +53,47 @@ def prune_saved_model(model: Model, options: Prune, scratch: Path) -> Slimmed:
     Raises:
         GraphmillError: as `Prune.apply`; the checkpoint cannot be read.
     """
+    plan = _plan(model, options)
+    if plan.prefix is None:
+        return _finished(model, plan.result)
+    return _with_new_saver(model, plan.result, plan.prefix, scratch, plan.gone)
+
+
+def needed_in_saved_model(model: Model, options: Prune) -> tuple[Graph, Prune]:
+    """The graph and the pass that say what stays of a SavedModel: with what fills its tables, and with its own saver
+    where that stays.
+
+    Raises:
+        GraphmillError: as `Prune.apply`.
+    """
+    plan = _plan(model, options)
+    return plan.graph, plan.options
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """How a SavedModel is pruned: what is pruned, with what, to what; with a new saver where variables are gone from
+    the checkpoint at `prefix`."""
+
+    graph: Graph
+    options: Prune
+    result: PassResult
+    gone: list[str] = field(default_factory=list[str])
+    prefix: str | None = None
+
+
+def _plan(model: Model, options: Prune) -> _Plan:
     meta = model.meta
     graph, inits = _without_unneeded_tables(meta, options)
     alone = replace(options, targets=(*options.targets, *inits))
     whole = replace(options, targets=(*options.targets, *inits, *_saver_operations(meta)))
+    large = _run(whole, meta, graph)
     prefix = variables_prefix(model)
     if prefix is None or len(model.meta_graphs) > 1 or meta.saver is None:
-        return _finished(model, _run(whole, meta, graph))
-    small, large = _run(alone, meta, graph), _run(whole, meta, graph)
-    kept, all_ = _variables(small.graph), _variables(large.graph)
-    if len(kept) == len(all_):
-        return _finished(model, large)
-    return _with_new_saver(model, small, prefix, scratch, sorted(set(all_) - set(kept)))
+        return _Plan(graph, whole, large)
+    small = _run(alone, meta, graph)
+    gone = sorted(set(_variables(large.graph)) - set(_variables(small.graph)))
+    return _Plan(graph, alone, small, gone, prefix) if gone else _Plan(graph, whole, large)
 
 
 def _run(options: Prune, meta: MetaGraph, graph: Graph) -> PassResult:
