@@ -67,6 +67,10 @@ _BY_REASON: dict[str, list[str]] = {
     "what an assertion says is of our own words": [
         "fc = tf.feature_column\nfc.input_layer({'x': tf.placeholder(tf.float32)}, [fc.numeric_column('x')])",
     ],
+    "TensorFlow writes the settings of its process into calls; what they call: test_polymorphic_functions": [
+        "tf.function(lambda x: x * 2.0)(f(2))",
+        "tf.function(lambda a, b: (a, b + 1), reduce_retracing=True)(f(2), b=i())",
+    ],
     "steps of slices by int64 tensors are cast constants": [
         (
             "d = tf.data.Dataset.range(6)\n"

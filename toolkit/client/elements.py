@@ -24,3 +24,7 @@ class Composite:
     def parts(self) -> tuple[Callable[..., Any], Sequence[GraphElement]]:
         """What makes its value of the values of its tensors, and these."""
         raise NotImplementedError
+
+    def of_parts(self, tensors: Sequence[Any]) -> Any:
+        """One like it, of other tensors."""
+        raise NotImplementedError

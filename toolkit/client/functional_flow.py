@@ -230,7 +230,7 @@ def _in_graph(
 ) -> list[Tensor]:
     """What a function of the loop variables returns, made in a graph of its own."""
     with graph.as_default():
-        args = [graph.argument(t.op.name, t.dtype.base, s) for t, s in zip(given, shapes, strict=True)]
+        args = [graph.argument(t.op.name, t.dtype.base, s, like=t) for t, s in zip(given, shapes, strict=True)]
         found = [graph.capture(convert_to_tensor(value)) for value in function(*args)]
         return [array_ops.identity(tensor) for tensor in found]
 

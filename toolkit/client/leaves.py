@@ -1,21 +1,24 @@
-"""Structures of what stands for several tensors: arrays by their flow, slices by their parts, and plain tensors."""
+"""Structures of what stands for several tensors: arrays by their flow, slices and composites by their parts."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from toolkit.client import nest
+from toolkit.client.elements import Composite
 from toolkit.client.tensor import IndexedSlices, Tensor
 from toolkit.client.tensor_array import TensorArray
 from toolkit.graph.shape import Shape
 
 
 def tensors_of(leaf: Any) -> list[Any]:
-    """The tensors that a leaf of a structure stands for: an array's flow, the parts of slices, itself."""
+    """The tensors that a leaf of a structure stands for: an array's flow, parts of slices and composites, itself."""
     if isinstance(leaf, TensorArray):
         return [leaf.flow]
     if isinstance(leaf, IndexedSlices):
         return [leaf.values, leaf.indices] + ([] if leaf.dense_shape is None else [leaf.dense_shape])
+    if isinstance(leaf, Composite):
+        return list(leaf.parts()[1])
     return [leaf]
 
 
@@ -26,6 +29,8 @@ def _restored(like: Any, tensors: list[Tensor]) -> Any:
     if isinstance(like, IndexedSlices):
         parts = [tensors.pop(0) for _ in tensors_of(like)]
         return IndexedSlices(*parts)
+    if isinstance(like, Composite):
+        return like.of_parts([tensors.pop(0) for _ in tensors_of(like)])
     return tensors.pop(0)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from toolkit.client import ops, session_stack
@@ -65,6 +65,9 @@ class SparseTensor(Composite):
 
     def parts(self) -> tuple[Callable[..., Any], list[Tensor]]:
         return SparseTensorValue, [self.indices, self.values, self.dense_shape]
+
+    def of_parts(self, tensors: Sequence[Tensor]) -> SparseTensor:
+        return SparseTensor(*tensors)
 
     @property
     def static_shape(self) -> Shape:

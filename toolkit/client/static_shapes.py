@@ -5,6 +5,7 @@ from __future__ import annotations
 from toolkit.graph.infer import ShapeMap
 from toolkit.graph.node import Output
 from toolkit.graph.shape import Shape
+from toolkit.graph.shapes.calls import HandleData
 
 
 class GrowingShapes(ShapeMap):
@@ -23,6 +24,11 @@ class GrowingShapes(ShapeMap):
         shapes[output.index] = shapes[output.index].merge(shape)
         self._shapes[output.node] = shapes
         self._values.forget(output.node)
+
+    def hold(self, output: Output, handle: HandleData | None) -> None:
+        """Note what a resource or variant handle holds that comes from another graph; None where nothing is known."""
+        if handle is not None:
+            self._handles[(output.node, output.index)] = handle
 
     def override(self, output: Output, shape: Shape) -> None:
         """Replace what was inferred: a loop variable may take other shapes than the one it starts with."""

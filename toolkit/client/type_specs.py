@@ -5,14 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 from toolkit.client.context import get_default_graph
-from toolkit.client.convert import as_dtype
+from toolkit.client.convert import as_dtype, convert_to_tensor
 from toolkit.client.data.dataset import Dataset
 from toolkit.client.data.optionals import Optional
+from toolkit.client.graph import Graph
 from toolkit.client.ragged.tensor import RaggedTensor
 from toolkit.client.sparse_tensor import SparseTensor
 from toolkit.client.tensor import IndexedSlices, Tensor
 from toolkit.client.tensor_array import TensorArray
 from toolkit.client.tensor_shape import plain_shape
+from toolkit.errors import ArgumentTypeError, GraphmillError
 from toolkit.graph import dtypes
 from toolkit.graph.dtypes import DType
 from toolkit.graph.shape import UNKNOWN, Shape
@@ -368,3 +370,30 @@ class DatasetSpec(TypeSpec):
 
     def of(self, value: Any) -> TypeSpec:
         return DatasetSpec.from_value(value)
+
+
+def spec_of(value: Any) -> TypeSpec:
+    """What a value is: of what becomes a tensor, the tensor's.
+
+    Raises:
+        ArgumentTypeError: it becomes none.
+    """
+    if isinstance(value, TypeSpec):
+        return value
+    if isinstance(value, Tensor):
+        return TensorSpec(value.static_shape, value.dtype.base)
+    if value is None:
+        return NoneTensorSpec()
+    if isinstance(value, IndexedSlices):
+        return IndexedSlicesSpec().of(value)
+    for kind in (SparseTensorSpec, RaggedTensorSpec, TensorArraySpec, OptionalSpec, DatasetSpec):
+        try:
+            return kind.from_value(value)
+        except TypeError:
+            continue
+    try:
+        with Graph().as_default():
+            tensor = convert_to_tensor(value)
+    except (GraphmillError, TypeError, ValueError):
+        raise ArgumentTypeError(f"{value!r} is no tensor and becomes none, so it has no TypeSpec") from None
+    return TensorSpec(tensor.static_shape, tensor.dtype.base)

@@ -425,7 +425,14 @@ def _make_variable(
     dtype = None if dtype is None else as_dtype(dtype).base
     known = None if shape is None else as_shape(shape)
     make = _make_resource if use_resource else _make_ref
-    variable = make(initial_value, trainable, validate_shape, caching_device, name, dtype, constraint, known)
+    owner = get_default_graph().variables_graph
+    if isinstance(initial_value, Tensor) and initial_value.graph is not owner:
+        raise GraphError(
+            f"the initial value of variable '{name or 'Variable'}' is made in a function, which it outlives; "
+            "pass a function or an array"
+        )
+    with owner.as_default() if owner is not get_default_graph() else nullcontext():
+        variable = make(initial_value, trainable, validate_shape, caching_device, name, dtype, constraint, known)
     variable.graph.add_to_collections(wanted, variable)
     return variable
 

@@ -51,7 +51,7 @@ _SILENT = dict.fromkeys(
 )
 
 _COUNTED = dict.fromkeys(
-    ("custom_gradient", "grad_pass_through", "nn.silu", "nest.is_nested"),
+    ("custom_gradient", "grad_pass_through", "nn.silu", "nest.is_nested", "type_spec_from_value"),
     "TensorFlow counts custom gradients in an attribute, and structures make no nodes: tests/client",
 )
 

@@ -90,4 +90,5 @@ tf.assert_variables_initialized([v])
     "user_ops.my_fact": ["tf.user_ops.my_fact()", "tf.user_ops.my_fact() + 'x'"],
     "nn.collapse_repeated": ["tf.nn.collapse_repeated(i(2, 4), i(2))", "tf.nn.collapse_repeated(l(None, 4), l(None), name='n')"],
     "nn.ctc_unique_labels": ["tf.nn.ctc_unique_labels(i(2, 4))", "tf.nn.ctc_unique_labels(l(2, 4), name='n')"],
+    "function": ["tf.function(lambda x: x * 2.0)(f(2))", "tf.function(lambda a, b: (a, b + 1), reduce_retracing=True)(f(2), b=i())"],
 }  # fmt: skip

@@ -59,7 +59,8 @@ class _BodyGraph(FunctionGraph):
         if tensor.graph is self:
             return tensor
         if tensor not in self.captured:
-            self.captured[tensor] = self.take_in(tensor)
+            inside = self.captured[tensor] = self.take_in(tensor)
+            self.hold_as(tensor, inside)
         return self.captured[tensor]
 
     def take_in(self, tensor: Tensor) -> Tensor:

@@ -10,7 +10,7 @@ from toolkit.client.graph import Graph
 from toolkit.client.operation import Operation
 from toolkit.client.tensor import Tensor
 from toolkit.errors import GraphError
-from toolkit.graph import opdefs
+from toolkit.graph import dtypes, opdefs
 from toolkit.graph.attrs import encode
 from toolkit.graph.dtypes import DType
 from toolkit.graph.metagraph import GraphKeys
@@ -18,6 +18,7 @@ from toolkit.graph.shape import Shape
 
 _SHARED_COLLECTIONS = (GraphKeys.GLOBAL_VARIABLES, GraphKeys.LOCAL_VARIABLES, GraphKeys.TRAINABLE_VARIABLES)
 _VARIABLES = "toolkit.client.variable_store"
+_HANDLES = (dtypes.resource, dtypes.variant)
 
 
 class FunctionGraph(Graph):
@@ -55,9 +56,15 @@ class FunctionGraph(Graph):
     def present_shape(self, shape: Shape) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]  # as around it
         return self.outer.present_shape(shape)
 
-    def argument(self, name: str, dtype: DType, shape: Shape) -> Tensor:
-        """One more argument of the function."""
+    def argument(self, name: str, dtype: DType, shape: Shape, like: Tensor | None = None) -> Tensor:
+        """One more argument of the function.
+
+        Args:
+            like: a tensor of a graph around: what is known of its handle is known of the argument's.
+        """
         tensor = self._placeholder(name, dtype, shape)
+        if like is not None:
+            self.hold_as(like, tensor)
         self.args.append(tensor)
         return tensor
 
@@ -74,7 +81,13 @@ class FunctionGraph(Graph):
         inside = self.captured.get(tensor)
         if inside is None:
             inside = self.captured[tensor] = self.take_in(tensor)
+            self.hold_as(tensor, inside)
         return inside
+
+    def hold_as(self, outside: Tensor, inside: Tensor) -> None:
+        """Variables have their shapes inside, too."""
+        if outside.dtype.base in _HANDLES:
+            self.shapes.hold(inside.output, outside.graph.shapes.handle(outside.output))
 
     def take_in(self, tensor: Tensor) -> Tensor:
         """A placeholder for a tensor of the graph around."""

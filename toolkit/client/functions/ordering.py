@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from toolkit.client.operation import Operation
@@ -24,6 +25,8 @@ _WAITING = frozenset(
 )  # fmt: skip
 #: have a state only in name: what they make is used by others
 _MAKERS = frozenset({"VarHandleOp", "Placeholder", "_Arg", "_Retval"})
+#: the attribute of a call that says which of its arguments are resources that it only reads
+READ_ONLY = "_read_only_resource_inputs"
 #: only look at a resource
 _READERS = frozenset(
     {
@@ -58,7 +61,7 @@ def put_in_order(operations: list[Operation]) -> list[Operation]:
         waits: list[Operation] = []
         if handles:
             for handle in handles:
-                waits += _use(resources.setdefault(handle, _Resource()), op)
+                waits += _use(resources.setdefault(handle, _Resource()), op, handle)
         elif not op.op_def.inputs and op.op_def.is_stateful and _makes_handle(op):
             continue
         else:
@@ -72,14 +75,32 @@ def put_in_order(operations: list[Operation]) -> list[Operation]:
     return sorted(must, key=lambda op: op.name)
 
 
-def _use(resource: _Resource, op: Operation) -> list[Operation]:
+def _use(resource: _Resource, op: Operation, handle: Tensor) -> list[Operation]:
     """What an operation on a resource waits for."""
-    if op.type in _READERS:
+    if _only_reads(op, handle):
         resource.read.append(op)
         return [resource.written] if resource.written is not None else []
     waits = resource.read or ([resource.written] if resource.written is not None else [])
     resource.written, resource.read = op, []
     return waits
+
+
+def _only_reads(op: Operation, handle: Tensor) -> bool:
+    if op.type in _READERS:
+        return True
+    if not op.has_attr(READ_ONLY):
+        return False
+    positions: list[int] = op.get_attr(READ_ONLY)
+    return any(tensor is handle for i, tensor in enumerate(op.inputs) if i in positions)
+
+
+def only_read(given: Sequence[Tensor]) -> list[int]:
+    """Positions of a function's arguments that are resources which nothing in it changes, for calls."""
+    found: list[int] = []
+    for i, tensor in enumerate(given):
+        if tensor.dtype.base is dtypes.resource and all(_only_reads(op, tensor) for op in tensor.consumers()):
+            found.append(i)
+    return found
 
 
 def _makes_handle(op: Operation) -> bool:

@@ -249,6 +249,10 @@ class RaggedTensor(Composite):
 
         return value, [*self.nested_row_splits, self.flat_values]
 
+    def of_parts(self, tensors: Sequence[Tensor]) -> RaggedTensor:
+        *splits, flat = tensors
+        return RaggedTensor.from_nested_row_splits(flat, splits, validate=False)
+
     def consumers(self) -> list[Operation]:
         """The operations that take one of its tensors."""
         return list(dict.fromkeys(op for part in self.parts()[1] for op in part.consumers()))

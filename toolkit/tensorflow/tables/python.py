@@ -20,6 +20,7 @@ HOMES: dict[str, str] = {
         examples.tutorials.mnist.input_data.extract_labels examples.tutorials.mnist.input_data.dense_to_one_hot
     """,
     "toolkit.tensorflow.families.repeated": "repeat",
+    "toolkit.tensorflow.families.traced_functions": "function type_spec_from_value",
     "toolkit.client.sorting": "sort argsort searchsorted",
     "toolkit.client.spread_ops": "batch_gather batch_scatter_update",
     "toolkit.client.sampled_losses": "nn.nce_loss nn.sampled_softmax_loss",
