@@ -266,7 +266,7 @@ RULES = """
 "layer1/*": /device:CPU:1
 op = MatMul and not name ~ layer2*: /device:CPU:2
 layer2/relu: "@layer1/relu"
-"layer0/relu": ""
+"re:^layer(0)/relu$": ""
 "nothing*": /cpu:0
 """
 
@@ -280,7 +280,8 @@ def test_rules() -> None:
     assert where["layer0/matmul"] == where["layer3/matmul"] == 2
     assert where["layer2/matmul"] == where["layer0/relu"] == 0
     assert result.report["rules"] == {
-        "layer1/*": 3, "op = MatMul and not name ~ layer2*": 2, "layer2/relu": 1, "layer0/relu": 1, "nothing*": 0,
+        "layer1/*": 3, "op = MatMul and not name ~ layer2*": 2, "layer2/relu": 1,
+        "re:^layer(0)/relu$": 1, "nothing*": 0,
     }  # fmt: skip
     assert "asks for the device of 'layer1/relu'" in result.report["nodes"]["layer2/relu"]["reason"]
     assert not result.report["moved"]
@@ -296,6 +297,7 @@ def test_rules() -> None:
         ("a*: /cpu:0\nb*: [1]", "r.yaml:2:5: the rule for 'b*' has no device name"),
         ("a*: /cpu:0\na*: /cpu:1", "r.yaml:2:1: there is a rule for 'a*' already, at r.yaml:1:1"),
         ("opp = MatMul: /cpu:0", "r.yaml:1:1: "),
+        ("re:a(: /cpu:0", "r.yaml:1:1: 'a(' is not a regular expression"),
         ("[1]: /cpu:0", "r.yaml:1:1: a rule begins with a pattern"),
     ],
 )

@@ -1,7 +1,8 @@
 """Rule files of `place --rules`: which nodes go to which device (YAML). The first rule that fits a node wins.
 
     "encoder/*": /job:worker/task:0/device:GPU:0      # a shell pattern of names
-    op = Conv2D and under decoder: /device:GPU:1      # or a query (graphmill help query)
+    re:^tower_[01]/: /device:GPU:0                    # a regular expression that is searched for
+    op = Conv2D and under decoder: /device:GPU:1      # or a query (graphmill help queries)
     "*/summaries/*": /device:CPU:0
     logits/bias: "@logits"                            # with another node
     old/*: ""                                         # forget what the node asks for
@@ -17,6 +18,7 @@ from typing import Any, NoReturn
 
 from toolkit.errors import FormatError, GraphmillError, UsageError, source_name
 from toolkit.formats import io
+from toolkit.formats.bundle.patterns import REGEX, matcher
 from toolkit.formats.documents import Yaml
 from toolkit.graph.device import DeviceSpec
 
@@ -82,11 +84,10 @@ def parse_rules(
         if pattern in found:
             fail(key, f"there is a rule for '{pattern}' already, at {found[pattern].where}, and the first one wins")
         mark = key.start_mark
-        is_query = not _QUERY_SIGNS.isdisjoint(pattern)
+        is_query = not (pattern.startswith(REGEX) or _QUERY_SIGNS.isdisjoint(pattern))
         rule = PlacementRule(pattern, is_query, str(value.value), f"{source}:{mark.line + 1}:{mark.column + 1}")
         try:
-            if is_query:
-                parse(pattern)
+            _ = parse(pattern) if is_query else matcher([pattern])
         except UsageError as error:
             fail(key, error.message)
         try:

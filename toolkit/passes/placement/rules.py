@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import fnmatch
-import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from toolkit.errors import GraphmillError, UsageError, did_you_mean
+from toolkit.formats.bundle.patterns import matcher
 from toolkit.formats.placement_rules import PlacementRule
 from toolkit.graph.device import DeviceSpec
 from toolkit.graph.dtypes import DType
@@ -34,10 +33,7 @@ def apply_rules(graph: Graph, rules: Sequence[PlacementRule]) -> dict[str, int]:
         GraphmillError: a rule names a node that does not exist.
     """
     scene = SearchContext(graph)
-    tests = [
-        (rule, parse(rule.pattern).test if rule.is_query else None, re.compile(fnmatch.translate(rule.pattern)).match)
-        for rule in rules
-    ]
+    tests = [(rule, _test(rule, scene)) for rule in rules]
     for rule in rules:
         named = [rule.device[1:]] if rule.device.startswith("@") else []
         for name in (*named, *(parse(rule.pattern).nodes if rule.is_query else ())):
@@ -47,8 +43,8 @@ def apply_rules(graph: Graph, rules: Sequence[PlacementRule]) -> dict[str, int]:
     counts = dict.fromkeys((rule.pattern for rule in rules), 0)
     decided: list[tuple[Node, PlacementRule]] = []
     for node in graph.nodes:
-        for rule, test, match in tests:
-            if match(node.name) if test is None else test(node, scene):
+        for rule, fits in tests:
+            if fits(node):
                 decided.append((node, rule))
                 break
     for node, rule in decided:  # afterwards, so that queries see what the nodes asked for
@@ -61,6 +57,14 @@ def apply_rules(graph: Graph, rules: Sequence[PlacementRule]) -> dict[str, int]:
             own = DeviceSpec() if node.device.startswith("@") else DeviceSpec.parse(node.device)
             node.device = str(rule.spec.override(own))
     return counts
+
+
+def _test(rule: PlacementRule, scene: SearchContext) -> Callable[[Node], bool]:
+    if rule.is_query:
+        test = parse(rule.pattern).test
+        return lambda node: test(node, scene)
+    match = matcher([rule.pattern])
+    return lambda node: match(node.name)
 
 
 @dataclass(frozen=True)
