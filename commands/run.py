@@ -6,6 +6,8 @@ import os
 import signal
 import sys
 import time
+from collections.abc import Generator
+from contextlib import ExitStack, contextmanager
 from typing import Annotated, Any, cast
 
 import typer
@@ -77,6 +79,7 @@ def run(
     IN is a GraphDef, MetaGraphDef, SavedModel or a folder that `partition` wrote. Without --fetch, --target and
     --signature the file's only signature is run. With --steps N (N > 1), each array in --out has a leading axis
     of the N steps; with --batch alone one pass over the data is made and results per example are joined.
+    With --engine ray and --feed NAME=PATTERN, as in x=in/*.npz, every file that fits is one pass, and --out a folder.
 
     Example: graphmill run model.pb --feed x=images.npy --fetch probabilities --out p.npz
     """
@@ -105,7 +108,8 @@ def run(
             from toolkit.runtime.option_checks import check_options
             from toolkit.runtime.options import from_command_line
 
-            if out is not None:
+            shards = given["engine"] is not None and _has_shards(feed)
+            if out is not None and not shards:
                 arrays.check_destination(out)
             tolerance = {"rtol": 1e-5 if rtol is None else rtol, "atol": 1e-8 if atol is None else atol}
             if compare is not None and _are_results(source, compare):
@@ -115,12 +119,17 @@ def run(
             check_options(options, comparing=compare is not None)
             if sandbox and options.master is not None:
                 raise UsageError("--sandbox and --master do not go together: the model runs at the servers")
+            if sandbox and options.engine is not None:
+                raise UsageError("--sandbox and --engine do not go together: the model runs in other processes")
+            if shards:
+                _run_shards(options, source, tags, feed or [], feeds, out)
+                return
             if sandbox:
                 _confine(options, source, out, compare)
             options.feeds = _given(source, feeds, feed)
             expected = None if estimate is None else _read_estimate(estimate)
             loaded = load(source, models.tag_set(tags))
-            if options.master is None:
+            if options.master is None and options.engine is None:
                 options.devices = options.devices or loaded.devices
             if compare is not None:
                 from toolkit.runtime.job import compare_models
@@ -129,7 +138,8 @@ def run(
                 found = compare_models(loaded.model, other.model, options, find_first=find_first, log=_log, **tolerance)
                 messages.show(*found.lines())
                 raise typer.Exit(1 if found.differences else 0)
-            report = _run(loaded.model, options, source, (time.perf_counter() - start) * 1e3)
+            with _actors(options, loaded.model):
+                report = _run(loaded.model, options, source, (time.perf_counter() - start) * 1e3)
     except Terminated:
         if repeat is not None or compare is not None:  # in the middle of what was asked for
             raise KeyboardInterrupt from None
@@ -156,6 +166,45 @@ def run(
     _report(report, repeat if not stats else None)
     if report.interrupted_by == signal.SIGINT:
         raise typer.Exit(130)
+
+
+def _has_shards(feed: list[str] | None) -> bool:
+    """Whether a feed names many files."""
+    from toolkit.cluster.ray.inference.shards import split_feeds
+
+    return bool(split_feeds(feed or ())[0])
+
+
+def _run_shards(
+    options: Any, source: str, tags: str | None, feed: list[str], feeds: str | None, out: str | None
+) -> None:
+    """Batches over many files, at all actors of a Ray cluster."""
+    from toolkit.cluster.ray.inference.run import infer
+    from toolkit.errors import UsageError
+
+    if feeds is not None:
+        raise UsageError("--feeds names the arrays of one pass; name each with --feed where others are many files")
+    if out is None:
+        raise UsageError("the results of many files are written to a folder: add --out DIR")
+    found = infer(source, models.tag_set(tags), options, feed, out, _log)
+    _log(f"{found.shards} shard(s) are in {out}")
+
+
+@contextmanager
+def _actors(options: Any, model: Any) -> Generator[None]:
+    """With --engine, the actors that the steps run in; they end with the block."""
+    if options.engine is None:
+        yield
+        return
+    from toolkit.cluster.ray.kind import running
+    from toolkit.cluster.ray.run_settings import actor_settings, cluster_of
+    from toolkit.errors import about_option
+
+    with ExitStack() as stack:
+        with about_option("--engine"):
+            cluster, settings = cluster_of(options), actor_settings(options, model.folder or model.source)
+            options.engine = stack.enter_context(running(options.engine, cluster, settings))
+        yield
 
 
 def _given(source: str, feeds: str | None, feed: list[str] | None) -> dict[str, Any]:

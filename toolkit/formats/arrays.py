@@ -251,6 +251,16 @@ def _read_npz(path: str, key: str | None) -> Array:
         return _member(archive, keys, key, path)
 
 
+def npz_keys(path: str) -> list[str]:
+    """The keys of a .npz archive; its arrays are not read.
+
+    Raises:
+        GraphmillError: it cannot be read or is damaged.
+    """
+    with _archive(path) as archive:
+        return list(_keys(archive))
+
+
 def read_arrays(npz: str | Path) -> dict[str, Array]:
     """Every array of a .npz archive under its key.
 

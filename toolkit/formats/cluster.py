@@ -7,6 +7,7 @@
       worker:
         - {address: localhost:2223, devices: {CPU: 1, GPU: 2}}
         - localhost:2224                # short for {address: localhost:2224}
+        - {resources: {cpus: 2, gpus: 1, memory: 4G, fast_disk: 1}}    # of a Ray cluster (`run --engine ray`)
     default: /job:worker/task:0         # where nodes without a device go; default: the first task
 
 or, for one process, just
@@ -30,11 +31,12 @@ from toolkit.errors import FormatError, UsageError, did_you_mean, source_name
 from toolkit.formats import bounds, io
 from toolkit.formats.cluster_speeds import LINK_UNITS, SPEED_UNITS, LinkRow, Speeds
 from toolkit.formats.documents import Yaml
-from toolkit.formats.quantities import read_quantity
+from toolkit.formats.quantities import BYTES, COUNT, read_quantity
 from toolkit.graph.device import LOCAL_JOB, DeviceSpec
 
 _TOP = ("jobs", "local", "default", "speeds", "links")
-_TASK = ("address", "devices")
+_TASK = ("address", "devices", "resources")
+_BYTES, _COUNT = (BYTES, "4G"), (COUNT, "2")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,12 +46,14 @@ class Task:
     Attributes:
         address: host:port, or "" when none is given.
         devices: device type to how many; always one CPU at least.
+        resources: what a scheduler reserves for it: "cpus", "gpus", "memory" in bytes, or a name of the cluster's own.
     """
 
     job: str
     index: int
     address: str
     devices: dict[str, int]
+    resources: Mapping[str, float] = field(default_factory=dict[str, float])
 
     @property
     def spec(self) -> DeviceSpec:
@@ -215,7 +219,18 @@ class _Reader:
         fields = self.mapping(node, f"task {index} of job '{job}'", _TASK)
         address = self.address(fields["address"]) if "address" in fields else ""
         devices = self.counts(fields["devices"]) if "devices" in fields else {"CPU": 1}
-        return Task(job, index, address, devices)
+        resources = self.resources(fields["resources"]) if "resources" in fields else {}
+        return Task(job, index, address, devices, resources)
+
+    def resources(self, node: Any) -> dict[str, float]:
+        found: dict[str, float] = {}
+        for name, value in self.mapping(node, "'resources'").items():
+            text = self.scalar(value, f"the amount of {name}")
+            try:
+                found[name] = read_quantity(text, *(_BYTES if name == "memory" else _COUNT))
+            except UsageError as error:
+                self.fail(value, f"{name}: {error.message}")
+        return found
 
     def address(self, node: Any) -> str:
         text = self.scalar(node, "an address")

@@ -103,8 +103,8 @@ def run_model(
     """
     start = time.perf_counter()
     check_options(options)
-    request = _request(model, options, options.targets)
-    job = _Job(model, options, request, log, terminal)
+    request = request_of(model, options, options.targets)
+    job = Job(model, options, request, log, terminal)
     if options.repeat is not None:
         session, job.report.restored = job.create()
         with session:
@@ -152,8 +152,8 @@ def compare_models(
         for model, other in ((first, second), (second, first)):
             try:
                 told = _told(model, other, options)
-                request = _request(model, told, ())
-                session, _ = _Job(model, told, request, log).create()
+                request = request_of(model, told, ())
+                session, _ = Job(model, told, request, log).create()
                 sessions.append(session)
                 requests.append(request)
                 values = session.run(list(request.fetches.values()), request.feeds)
@@ -188,7 +188,13 @@ def _keeps_state(model: Model) -> bool:
     return restorable or bool(scaffold.init_ops or scaffold.local_init_ops)
 
 
-def _request(model: Model, options: RunOptions, targets: Sequence[str]) -> Request:
+def request_of(model: Model, options: RunOptions, targets: Sequence[str]) -> Request:
+    """What a run fetches, runs and feeds, by the graph's tensors.
+
+    Raises:
+        UsageError: a name is none of the graph's, or a feed cannot be read.
+        GraphError: the graph is a part of one.
+    """
     request = resolve(
         model.meta, feeds=options.feeds, fetches=options.fetches, targets=targets, signature=options.signature,
         init_ops=options.init_ops,
@@ -214,8 +220,12 @@ def _fed(output: Any, value: Any, shape: Any) -> Any:
 _GIVE_VALUES = "; give the variables values with --init, --checkpoint PREFIX or --checkpoint-dir DIR"
 
 
-class _Job:
-    """One run under way."""
+class Job:
+    """One run under way.
+
+    Args:
+        request: `request_of` the options.
+    """
 
     def __init__(
         self,
@@ -314,12 +324,10 @@ class _Job:
         return session, restored
 
     def _open(self) -> Session:
-        if self.options.master is not None:
-            with about_option("--master"):
-                return Session(
-                    self.model.meta, target=self.options.master,
-                    allow_soft_placement=not self.options.no_soft_placement,
-                )  # fmt: skip
+        target = self.options.master or self.options.engine
+        if target is not None:
+            with about_option("--engine" if self.options.master is None else "--master"):
+                return Session(self.model.meta, target=target, allow_soft_placement=not self.options.no_soft_placement)
         return Session(
             self.model.meta,
             devices=self.options.devices,
@@ -423,6 +431,15 @@ class _Job:
         report.interrupted_by = asked.number
         self._finish_probes()
         report.outputs = self._outputs(kept, last, keep)
+
+    def pass_over(self, session: Session) -> dict[str, Any]:
+        """The results of one pass over what is fed, in a session that `create` made and that is not closed by it."""
+        fetches = [list(self.request.fetches.values()), self.request.targets]
+        kept: list[list[Any]] = []
+        for batch in self._batches():
+            with self.hints(session):
+                kept.append(session.run(fetches, batch)[0])
+        return self._outputs(kept, kept[-1], self.one_pass)
 
     def _grace(self) -> float:
         """How long a step may go on that was asked to end."""

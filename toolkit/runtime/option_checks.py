@@ -25,11 +25,13 @@ _NEEDS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ("seed", ("shuffle",), "it is the seed of --shuffle; the graph's own seeds are in the graph"),
     ("profile_steps", ("profile_dir",), "say where to write with --profile-dir DIR"),
     ("warmup", ("repeat",), "add --repeat R"),
+    ("cluster", ("engine",), "it says what --engine ray runs on"),
 )
 #: pairs that contradict each other
 _CLASHES: tuple[tuple[str, str, str], ...] = (
     ("save_steps", "save_secs", "save by steps or by seconds"),
     ("trust", "allow", "a trusted model may do everything"),
+    ("engine", "master", "the steps run at one or the other"),
     *(
         ("explain", other, "nothing is run")
         for other in (
@@ -45,13 +47,29 @@ _CLASHES: tuple[tuple[str, str, str], ...] = (
         )
     ),
 )  # fmt: skip
+#: what shows tensors within a step
+_WITHIN = ("dump", "check_numerics", "measure", "profile")
 #: what cannot be had where the steps run at a master, and why
 _NOT_REMOTE: tuple[tuple[str, str], ...] = (
-    *((name, "tensors within a step stay at the servers") for name in ("dump", "check_numerics", "measure", "profile")),
+    *((name, "tensors within a step stay at the servers") for name in _WITHIN),
     *((name, "the servers compile the graph") for name in ("explain", "dump_stages", "force_tokens")),
     *((name, "the servers have their own") for name in ("devices", "threads", "inter_op", "limits")),
     *((name, "what a graph may touch is the servers' to say") for name in ("allow", "trust", "config")),
 )
+#: and where they run in actors
+_NOT_IN_ACTORS: tuple[tuple[str, str], ...] = (
+    *((name, "tensors within a step stay in the actors") for name in _WITHIN),
+    *((name, "the actors compile the graph") for name in ("explain", "dump_stages", "force_tokens")),
+    ("devices", "--cluster says what each task has"),
+    ("limits", "it would hold this process, and the steps run in others"),
+)
+#: what batches over many files can be told; all else is for one model in one session
+_OF_SHARDS = frozenset(
+    {
+        "fetches", "signature", "checkpoint", "init", "batch", "engine", "cluster", "no_soft_placement", "inter_op",
+        "threads", "precision", "allow", "trust", "config",
+    }
+)  # fmt: skip
 #: what --compare has no use for
 _NOT_COMPARED = (
     "targets", "steps", "batch", "epochs", "checkpoint_dir", "save", "log_steps", "summaries", "nan_guard", "patience",
@@ -88,6 +106,12 @@ def check_options(options: RunOptions, *, comparing: bool = False) -> None:
             raise UsageError("--precision and --master do not go together: the servers have their own")
         if comparing:
             raise UsageError("--compare runs both models here; --master is without effect there")
+    if options.engine is not None:
+        for name, why in _NOT_IN_ACTORS:
+            if _given(options, name):
+                raise UsageError(f"{_flag(name)} and --engine do not go together: {why}")
+        if comparing:
+            raise UsageError("--compare runs both models here; --engine is without effect there")
     with about_option("--precision"):
         check_precision(options.precision)
     with about_option("--allow"):
@@ -98,6 +122,17 @@ def check_options(options: RunOptions, *, comparing: bool = False) -> None:
         threads = getattr(options, name)
         if threads is not None and threads > MAX_THREADS:
             raise UsageError(f"{_flag(name)}: there cannot be {threads} threads; expected 1 to {MAX_THREADS}")
+
+
+def check_shard_options(options: RunOptions) -> None:
+    """Refuse what has no meaning where a model is run over many files, in processes of their own.
+
+    Raises:
+        UsageError: so.
+    """
+    for name, option in OPTIONS.items():
+        if name not in _OF_SHARDS and _given(options, name):
+            raise UsageError(f"{option.flag} has no meaning where --feed names many files, each of them one pass")
 
 
 def _given(options: RunOptions, name: str) -> bool:

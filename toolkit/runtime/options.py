@@ -133,6 +133,10 @@ class RunOptions:
     master: str | None = _option(
         "--master", "Run the steps at this server and the tasks of its cluster.", "grpc://HOST:PORT"
     )
+    engine: str | None = _option(
+        "--engine", "Run the steps in actors of a Ray cluster (see: graphmill help clusters).", "ray[://HOST:PORT]"
+    )
+    cluster: str | None = _option("--cluster", "With --engine: the tasks, and what each needs.", "CLUSTER.yaml")
     devices: Mapping[str, int] | Sequence[Device] | None = _option(
         "--devices", "Virtual devices to run on: CPU=N, or a type that a plugin brings.", "TYPE=N", read=parse_counts
     )

@@ -84,7 +84,9 @@ class Kind(Protocol):
 
 
 #: scheme -> the module that knows it
-_MODULES = {"grpc": "toolkit.cluster.client.kind"}
+_MODULES = {"grpc": "toolkit.cluster.client.kind", "ray": "toolkit.cluster.ray.kind"}
+#: schemes that are targets by themselves
+_ALONE = ("ray",)
 _registered: dict[str, Kind] = {}
 
 
@@ -95,7 +97,7 @@ def register(scheme: str, kind: Kind) -> None:
 
 def is_remote(target: str) -> bool:
     """Whether a target is not of this process."""
-    return _SEPARATOR in target and not target.startswith(SHARED_PREFIX)
+    return target in _ALONE or (_SEPARATOR in target and not target.startswith(SHARED_PREFIX))
 
 
 def kind_of(target: str) -> Kind:

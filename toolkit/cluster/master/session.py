@@ -59,7 +59,7 @@ class ClusterSession(Session):
         self.last_used = time.monotonic()
         self._at_end = at_end
         self._extending = threading.Lock()
-        self._step_ids = _RandomIds()
+        self._step_ids = RandomStepIds()
         self._asking = threading.local()
         self.running = 0
         self._running_lock = threading.Lock()
@@ -192,7 +192,7 @@ def client_node(name: str) -> str:
     return name if found is None else next(each for each in found.groups() if each)
 
 
-class _RandomIds(Iterator[int]):
+class RandomStepIds(Iterator[int]):
     """Step ids that no other master has: tasks tell steps apart by nothing else. Of 57 bits, as TensorFlow's are.
 
     Steps of many threads ask at the same time, which a generator does not bear.

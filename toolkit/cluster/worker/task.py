@@ -7,6 +7,7 @@ import secrets
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from typing import Protocol
 
 from schemas import cluster_pb2, device_attributes_pb2
 from toolkit.cluster.rpc.channels import OPEN
@@ -14,7 +15,7 @@ from toolkit.cluster.rpc.channels import Access as Admission
 from toolkit.cluster.worker.session import WorkerSession
 from toolkit.cluster.worker.step_logs import StepLogs
 from toolkit.cluster.worker.steps import Steps
-from toolkit.cluster.worker.transfers import RemoteSender, RemoteSenders
+from toolkit.cluster.worker.transfers import RemoteSenders
 from toolkit.compiler.settings import Settings
 from toolkit.errors import AbortedError, AlreadyExistsError, InvalidArgumentError, NotFoundError, UsageError
 from toolkit.graph.device import DeviceSpec
@@ -29,11 +30,24 @@ from toolkit.runtime.devices import Device, local_devices
 from toolkit.runtime.inter_op import InterOpPool
 from toolkit.runtime.rendezvous import Receiver
 from toolkit.runtime.resources import DEFAULT_CONTAINER, ResourceManager
+from toolkit.runtime.workers.peers import Sender
 
 
 def task_addresses(cluster: cluster_pb2.ClusterDef) -> dict[str, str]:
     """The addresses of a cluster's tasks, by their names."""
     return {str(DeviceSpec(job.name, 0, index)): address for job in cluster.job for index, address in job.tasks.items()}
+
+
+class Senders(Protocol):
+    """The workers of a cluster's other tasks, as far as they send tensors."""
+
+    def get(self, task: str, address: str) -> Sender:
+        """The worker of a task."""
+        ...
+
+    def close(self) -> None:
+        """The end."""
+        ...
 
 
 class WorkerTask:
@@ -49,6 +63,7 @@ class WorkerTask:
         admission: how other tasks let this one in.
         limits: what all steps of all sessions together may use of memory; what wants more fails alone.
         compress_transfers: the 16-bit type that float32 tensors of other tasks come in; see `RemoteSenders`.
+        senders: of what other tasks send; by default they are asked over gRPC.
 
     Attributes:
         name: /job:worker/replica:0/task:0.
@@ -70,6 +85,7 @@ class WorkerTask:
         admission: Admission = OPEN,
         limits: Limits | None = None,
         compress_transfers: str = "",
+        senders: Senders | None = None,
     ):
         if limits is not None and limits.time is not None:
             raise UsageError("a task serves until it is ended; it takes no limit of time (steps have timeout_in_ms)")
@@ -85,7 +101,7 @@ class WorkerTask:
         self._addresses = dict(addresses or {})
         self._settings = settings or Settings.current()
         self._pool = InterOpPool(inter_op_threads) if inter_op_threads else None
-        self._senders = RemoteSenders(self.logs, admission, compress_transfers)
+        self._senders: Senders = senders or RemoteSenders(self.logs, admission, compress_transfers)
         self._cancellation = CancellationManager()
         self._lock = threading.Lock()
         self._sessions: dict[str, WorkerSession] = {}
@@ -186,8 +202,8 @@ class WorkerTask:
             is_isolated=is_isolated,
         )
 
-    def _sender(self, addresses: Mapping[str, str]) -> Callable[[str], RemoteSender]:
-        def find(task: str) -> RemoteSender:
+    def _sender(self, addresses: Mapping[str, str]) -> Callable[[str], Sender]:
+        def find(task: str) -> Sender:
             address = addresses.get(task)
             if address is None:
                 raise NotFoundError(f"{self.name} knows no address of {task}; its cluster does not have that task")

@@ -1,0 +1,1 @@
+"""Tests of steps and batches in actors of a Ray cluster."""

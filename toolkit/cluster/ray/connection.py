@@ -1,0 +1,120 @@
+"""A Ray of this process's own, or one that it joins.
+
+    ray                  the Ray that the program has started, or one of its own: at loopback, without a dashboard,
+                         and gone when the process is
+    ray://HOST:PORT      the Ray cluster whose head listens there, as `ray start` prints it; ray:HOST:PORT is the same
+
+Who joins a cluster is on one of its hosts, as Ray wants it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import shutil
+import signal
+import socket
+import tempfile
+import threading
+from collections.abc import Generator
+from typing import Any
+
+from toolkit.cluster.ray.library import ray
+from toolkit.errors import UnavailableError, UsageError
+
+SCHEME = "ray"
+_TARGET = re.compile(r"ray:(?://)?((?:\[[0-9a-fA-F:.]+\]|[^/:\s\[\]]+):(\d{1,5}))")
+#: seconds that a head has to accept a connection
+_CONNECT_SECS = 5.0
+
+
+def address_of(target: str) -> str:
+    """The address in a target; "" for a Ray of this process's own.
+
+    Raises:
+        UsageError: it is none.
+    """
+    if target in (SCHEME, f"{SCHEME}://"):
+        return ""
+    found = _TARGET.fullmatch(target)
+    if found is None or not 0 < int(found[2]) < 1 << 16:
+        raise UsageError(f"'{target}' is no Ray cluster; expected ray, or ray://HOST:PORT, as `ray start` prints it")
+    return found[1]
+
+
+class Connection:
+    """This process as a driver of a Ray cluster. There is one at most, as Ray has it.
+
+    Args:
+        address: of the head; "" for the Ray that the program has started already, or one of its own.
+        cpus: as many tasks may run at once on a Ray of its own; at least one for each processor.
+
+    Raises:
+        UsageError: Ray is not installed, or the process is a driver of another cluster.
+        UnavailableError: nobody listens at the address, or Ray does not start.
+    """
+
+    def __init__(self, address: str, cpus: int = 1):
+        library = ray(own=not address)
+        self.address = address
+        self._folder = ""
+        self._owns = False
+        if library.is_initialized():
+            return  # the program's, which ends it
+        self._owns = True
+        if address:
+            _check_listening(address)
+        settings: dict[str, Any] = {"log_to_driver": False, "configure_logging": False}
+        if address:
+            settings["address"] = address
+        else:
+            self._folder = tempfile.mkdtemp(prefix="graphmill-ray-")
+            settings |= {
+                "num_cpus": max(os.cpu_count() or 1, cpus), "include_dashboard": False, "_temp_dir": self._folder,
+            }  # fmt: skip
+        try:
+            with _own_signals():
+                library.init(**settings)
+        except BaseException as error:
+            self.close()
+            if not isinstance(error, Exception):
+                raise
+            what = str(error).strip().partition("\n")[0]
+            where = f"the Ray cluster at {address} cannot be joined" if address else "Ray does not start"
+            raise UnavailableError(f"{where}: {type(error).__name__}: {what}") from None
+
+    def close(self) -> None:
+        """Leave the cluster, or end it where it was started here. Again is fine."""
+        if self._owns:
+            self._owns = False
+            with _own_signals():
+                ray().shutdown()
+        if self._folder:
+            shutil.rmtree(self._folder, ignore_errors=True)
+            self._folder = ""
+
+
+@contextlib.contextmanager
+def _own_signals() -> Generator[None]:
+    """Ray takes SIGTERM for itself; what the program has for it is put back."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.getsignal(signal.SIGTERM)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _check_listening(address: str) -> None:
+    """Raises UnavailableError where nobody listens: Ray itself would try for a minute."""
+    host, _, port = address.rpartition(":")
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), timeout=_CONNECT_SECS).close()
+    except OSError as error:
+        raise UnavailableError(
+            f"no Ray cluster answers at {address}: {error.strerror or error}; give the address that `ray start` "
+            "printed, whose port is 6379 unless it was told otherwise"
+        ) from None
