@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 
 from commands.main import run as graphmill
+from toolkit.cluster.ray import kind as ray_kind
 from toolkit.errors import UsageError
 from toolkit.formats.model import from_graph, write_model
 from toolkit.graph import dtypes
@@ -86,6 +88,7 @@ def test_each_option_arrives_in_its_field(field: str, model: str, monkeypatch: p
         raise UsageError("that is all")
 
     monkeypatch.setattr(job, "run_model", run_model)
+    monkeypatch.setattr(ray_kind, "running", lambda target, *_: nullcontext(target))  # no Ray is started for it
     monkeypatch.setattr(option_checks, "check_options", lambda options, comparing: None)
     given: dict[Any, tuple[list[str], Any]] = {
         bool: ([], True), int | None: (["7"], 7), float | None: (["7"], 7.0), str: (["a"], "a"),

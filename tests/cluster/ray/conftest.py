@@ -13,7 +13,7 @@ import pytest
 from tests import patience
 
 #: processors that Ray is told of, whatever the machine has: actors of tests wait more than they compute
-PROCESSORS = 16
+PROCESSORS = 8
 
 
 @pytest.fixture(scope="package")

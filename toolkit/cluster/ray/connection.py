@@ -27,6 +27,8 @@ SCHEME = "ray"
 _TARGET = re.compile(r"ray:(?://)?((?:\[[0-9a-fA-F:.]+\]|[^/:\s\[\]]+):(\d{1,5}))")
 #: seconds that a head has to accept a connection
 _CONNECT_SECS = 5.0
+#: characters: a socket's path has 107 at most, and Ray adds 63 to our 23
+_LONGEST_FOLDER = 20
 
 
 def address_of(target: str) -> str:
@@ -69,7 +71,7 @@ class Connection:
         if address:
             settings["address"] = address
         else:
-            self._folder = tempfile.mkdtemp(prefix="graphmill-ray-")
+            self._folder = _own_folder()
             settings |= {
                 "num_cpus": max(os.cpu_count() or 1, cpus), "include_dashboard": False, "_temp_dir": self._folder,
             }  # fmt: skip
@@ -93,6 +95,12 @@ class Connection:
         if self._folder:
             shutil.rmtree(self._folder, ignore_errors=True)
             self._folder = ""
+
+
+def _own_folder() -> str:
+    """A folder for Ray's files; where the one for temporary files has too long a path for sockets, below /tmp."""
+    folder = tempfile.gettempdir()
+    return tempfile.mkdtemp(prefix="graphmill-ray-", dir=folder if len(folder) <= _LONGEST_FOLDER else "/tmp")
 
 
 @contextlib.contextmanager

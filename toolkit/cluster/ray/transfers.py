@@ -25,9 +25,9 @@ def sendable(value: Any) -> Any:
     Raises:
         UnimplementedError: it is a handle or a list, which only its process knows.
     """
+    array: Any = value
     if not isinstance(value, np.ndarray | np.generic):
         raise UnimplementedError(f"a {type(value).__name__} cannot leave its process; only tensors are sent")
-    array: Any = value
     if array.dtype == object and any(not isinstance(each, bytes | str) for each in np.asarray(array).flat):
         raise UnimplementedError("handles and variants cannot leave their process; only tensors are sent")
     return array

@@ -84,12 +84,12 @@ class ShardPool:
             missing = placing.lacking(requests, placing.nodes())
             if missing:
                 raise UsageError(missing, file=cluster.source if cluster is not None else None)
-            made = ray().remote(ShardActor)
+            made = ray().remote(concurrency_groups={"control": 1})(ShardActor)
             for name, request in requests.items():
-                handle = made.options(
-                    **placing.options_of(request), max_restarts=-1, max_task_retries=0,
-                    concurrency_groups={"control": 1},
-                ).remote(_threaded(work, request), settings)  # fmt: skip
+                options = placing.options_of(request)
+                handle = made.options(**options, max_restarts=-1, max_task_retries=0).remote(
+                    _threaded(work, request), settings
+                )
                 self._actors.append(_Actor(name, handle))
         except BaseException:
             self.close()
