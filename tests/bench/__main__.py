@@ -24,6 +24,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+from tests.bench.conditions import CONDITIONS
 from tests.bench.engines import PEERS, installed
 from tests.bench.measure import NotRun, Row, machine
 from tests.bench.settings import Settings
@@ -40,6 +41,12 @@ def _speed(suite: str) -> Callable[[Settings], Iterator[Result]]:
         return speed.run(suite, settings)
 
     return run
+
+
+def _busy(settings: Settings) -> Iterable[Result]:
+    from tests.bench import busy
+
+    return busy.run(settings)
 
 
 def _startup(settings: Settings) -> Iterable[Result]:
@@ -100,8 +107,11 @@ SUITES: dict[str, tuple[Callable[[Settings], Iterable[Result]], str]] = {
     "process": (_process, "whole commands beside TensorFlow's tools"),
     "cluster": (_cluster, "tensors between tasks of ours and of TensorFlow's"),
     "client": (_client, "making graphs by TensorFlow's names, and importing them"),
+    "busy": (_busy, "steps beside busy neighbours, with half the time, on one processor; each in new processes"),
 }
 
+#: what `all` leaves out: it takes hours
+BY_NAME = ("busy",)
 
 #: whose rows have whole commands for sides: another version takes no part
 COMMANDS = ("startup", "checkpoint", "process", "client", "cluster")
@@ -112,7 +122,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = _parser()
     args = parser.parse_args(arguments)
     before = _load(parser, args.since)
-    suites = list(SUITES) if "all" in args.suite else args.suite
+    suites = [suite for suite in SUITES if suite not in BY_NAME] if "all" in args.suite else args.suite
     if args.against is None:
         return _measure(args, suites, before, None)
     suites = [suite for suite in suites if suite not in COMMANDS]
@@ -130,7 +140,7 @@ def _measure(args: argparse.Namespace, suites: list[str], before: OldRows, again
     peers = args.peers
     if peers is None:
         peers = () if against is not None else tuple(peer for peer in PEERS if installed(peer))
-    settings = Settings(args.rounds, args.threads, peers, tuple(args.only or ()), against)
+    settings = Settings(args.rounds, args.threads, peers, tuple(args.only or ()), against, args.conditions)
     print(machine())
     if against is not None:
         print(f"against {against.name}: {against.folder}")
@@ -161,12 +171,19 @@ def _measure(args: argparse.Namespace, suites: list[str], before: OldRows, again
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
-    several = ", ".join(SUITES)
-    parser.add_argument("--suite", type=_suites, default=["all"], metavar="S,S", help=f"{several}, all (the default)")
+    suites = f"{', '.join(SUITES)}, all (all but {', '.join(BY_NAME)})"
+    parser.add_argument("--suite", type=_suites, default=["all"], metavar="S,S", help=suites)
     parser.add_argument("--peers", type=_peers, default=None, metavar="P,P", help=f"of {', '.join(PEERS)}")
     parser.add_argument("--only", action="append", metavar="TEXT", help="only workloads with TEXT in their names")
     parser.add_argument("--rounds", type=_positive, default=7, help="counted rounds of each side (7)")
     parser.add_argument("--threads", type=_positive, default=os.cpu_count() or 1, help="of each engine (all CPUs)")
+    parser.add_argument(
+        "--conditions",
+        type=_conditions,
+        default=(),
+        metavar="C,C",
+        help=f"of the suite busy: {', '.join(CONDITIONS)} (all)",
+    )
     parser.add_argument("--json", metavar="FILE", help="also write the rows as JSON")
     parser.add_argument("--since", metavar="OLD", help="show the change since an earlier --json file")
     parser.add_argument("--against", metavar="VERSION", help="measure beside a git revision or folder of graphmill")
@@ -188,6 +205,14 @@ def _peers(text: str) -> tuple[str, ...]:
             raise argparse.ArgumentTypeError(f"there is no peer '{name}'; there are {', '.join(PEERS)}")
         if not installed(name):
             raise argparse.ArgumentTypeError(f"{name} is not installed; `pip install -e .[bench]` brings the peers")
+    return names
+
+
+def _conditions(text: str) -> tuple[str, ...]:
+    names = tuple(name for name in text.split(",") if name)
+    for name in names:
+        if name not in CONDITIONS:
+            raise argparse.ArgumentTypeError(f"there is no condition '{name}'; there are {', '.join(CONDITIONS)}")
     return names
 
 

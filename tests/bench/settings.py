@@ -19,6 +19,7 @@ class Settings:
         peers: the engines beside ours that take part, all installed.
         only: texts of which a workload's name must contain one; empty: all workloads.
         against: another version of graphmill, which takes part in every workload.
+        conditions: of the suite busy, by name (`tests.bench.conditions`); empty: all.
     """
 
     rounds: int = 7
@@ -26,6 +27,7 @@ class Settings:
     peers: tuple[str, ...] = PEERS
     only: tuple[str, ...] = ()
     against: Version | None = None
+    conditions: tuple[str, ...] = ()
 
     def wants(self, name: str) -> bool:
         return not self.only or any(text in name for text in self.only)

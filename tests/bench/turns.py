@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
@@ -29,14 +29,18 @@ class EngineError(Exception):
     """A worker died or could not load its engine; the message has the last line it wrote."""
 
 
-def environment(threads: int) -> dict[str, str]:
-    """What every worker starts with: the same number of threads for every library that asks."""
-    count = str(threads)
-    kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}  # as for users
-    return kept | {
+#: by which libraries are told how they use threads
+_OF_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "OPENBLAS_THREAD_TIMEOUT")
+
+
+def environment(threads: int | None) -> dict[str, str]:
+    """What every worker starts with: the same number of threads for every library that asks; None: as users have it."""
+    left_out = ("PYTHONDONTWRITEBYTECODE", *_OF_THREADS)  # as for users
+    kept = {name: value for name, value in os.environ.items() if name not in left_out}
+    kept |= {
         "PYTHONPATH": str(ROOT), "TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": "", "KERAS_BACKEND": "tensorflow",
-        "OMP_NUM_THREADS": count, "OPENBLAS_NUM_THREADS": count, "OPENBLAS_THREAD_TIMEOUT": "4",
     }  # fmt: skip
+    return kept if threads is None else kept | dict(zip(_OF_THREADS, (str(threads), str(threads), "4"), strict=True))
 
 
 class Worker:
@@ -44,28 +48,35 @@ class Worker:
 
     Args:
         name: of an engine, or of `version`.
+        threads: of the engine; None: as many as it takes.
         version: the version of ours that it has; None: this one, if it has ours.
         first_steps: it loads the engine whenever it is asked for a first step, and not before.
+        prefix: of its command line.
+        enter: called in the new process before its program starts.
     """
 
     def __init__(
         self,
         name: str,
         workload: str,
-        threads: int,
+        threads: int | None,
         precision: str,
         version: Version | None = None,
         first_steps: bool = False,
+        *,
+        prefix: Sequence[str] = (),
+        enter: Callable[[], object] | None = None,
     ):
         self.name = name
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the process
         command = [sys.executable, "-m", "tests.bench.worker", name if version is None else OURS, workload]
         options = [] if version is None else ["--library", str(version.folder)]
+        options += [] if threads is None else ["--threads", str(threads)]
         options += ["--first-steps"] if first_steps else []
         self._process = subprocess.Popen(
-            [*command, "--threads", str(threads), "--precision", precision, *options],
+            [*prefix, *command, "--precision", precision, *options],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors, cwd=ROOT, env=environment(threads),
-            text=True,
+            text=True, preexec_fn=enter,
         )  # fmt: skip
         self.pid = self._process.pid
         try:
@@ -78,9 +89,11 @@ class Worker:
             raise UnsupportedError(first["unsupported"])
         self._process.send_signal(signal.SIGSTOP)
 
-    def burst(self, seed: int, folder: Path, warmup: int = WARMUP, timed: int = TIMED) -> Burst:
-        """Run a burst; its outputs pass through `folder`."""
-        return self._saved(folder, seed=seed, warmup=warmup, timed=timed)
+    def burst(
+        self, seed: int, folder: Path, warmup: int = WARMUP, timed: int = TIMED, settle: float = 0, least: float = 0
+    ) -> Burst:
+        """Run a burst; its outputs pass through `folder`. See `tests.bench.worker.burst`."""
+        return self._saved(folder, seed=seed, warmup=warmup, timed=timed, settle=settle, least=least)
 
     def first_step(self, seed: int, folder: Path) -> Burst:
         """Load the engine and run one step; its outputs pass through `folder`."""

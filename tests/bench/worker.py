@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import gc
+import itertools
 import json
 import os
 import sys
@@ -37,7 +38,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.bench.worker")
     parser.add_argument("engine")
     parser.add_argument("workload")
-    parser.add_argument("--threads", type=int, required=True)
+    parser.add_argument("--threads", type=int)
     parser.add_argument("--precision", required=True)
     parser.add_argument("--library", type=Path, default=Path(__file__).resolve().parents[2])
     parser.add_argument("--first-steps", action="store_true")
@@ -117,11 +118,24 @@ def die_with_parent() -> None:
 
 
 def burst(
-    engine: Any, workload: Any, labels: Sequence[str], *, seed: int, warmup: int, timed: int, save: str
+    engine: Any,
+    workload: Any,
+    labels: Sequence[str],
+    *,
+    seed: int,
+    warmup: int,
+    timed: int,
+    save: str,
+    settle: float = 0,
+    least: float = 0,
 ) -> dict[str, Any]:
     """Reset, warm up and time runs, each on the next feed drawn from `seed`.
 
     The outputs of the first runs go to the file `save`.
+
+    Args:
+        warmup, settle: so many runs, and for so many seconds, before any is timed.
+        timed, least: so many runs, and for so many seconds, are timed.
 
     Returns:
         "seconds": of each timed run, per step of the workload.
@@ -142,21 +156,23 @@ def burst(
     seconds: list[float] = []
     gc.collect()
     began = time.perf_counter()
-    for run in range(warmup + timed):
+    for run in itertools.count():
         values = [next(feeds) for _ in range(repeat)]
         outputs: list[Any] = []
         start = time.perf_counter()
         for value in values:
             outputs = step(value)
         end = time.perf_counter()
-        if run >= warmup:
+        if run >= warmup and start - began >= settle:
             seconds.append((end - start) / repeat)
-        elif end - began > BURST_SECONDS / 2 and run < warmup - 1:
+        elif end - began > settle + BURST_SECONDS / 2 and run < warmup - 1:
             warmup = run + 1
         if len(kept) < 2 or kept_bytes < KEPT_BYTES:
             kept.append([np.asarray(output) for output in outputs if output is not None])
             kept_bytes += sum(array.nbytes for array in kept[-1])
-        if end - began > BURST_SECONDS and len(seconds) >= LEAST_RUNS:
+        if len(seconds) >= timed and repeat * sum(seconds) >= least:
+            break
+        if end - began > settle + least + BURST_SECONDS and len(seconds) >= LEAST_RUNS:
             break
     np.savez(save, **{f"{run}.{i}": array for run, arrays in enumerate(kept) for i, array in enumerate(arrays)})
     return {"seconds": seconds}

@@ -3,8 +3,9 @@
 A loop or primitive that is split over threads waits for the last of them. Where another program keeps a processor busy,
 one of them is descheduled for milliseconds at a time, and two threads take many times as long as one (measured: 5 times
 for a recurrent network on two processors, 10 beside several busy programs). So no more threads are used than processors
-are free: those that this process may run on, by its affinity and the quota of its control group, less what others have
-used of them in the last moments (`/proc/stat`).
+are free: those that this process may run on, by its affinity and the quotas of its control groups, less what others
+have used of them in the last moments (`/proc/stat`). Affinity and quotas are facts and followed at once, what others
+use is a sign that has to last. Processes that are nicer than this one give way, and are not counted.
 """
 
 from __future__ import annotations
@@ -31,7 +32,8 @@ _STAT = Path("/proc/stat")
 _GROUPS = Path("/proc/self/cgroup")
 _MOUNT = Path("/sys/fs/cgroup")
 #: columns of /proc/stat, in hundredths of seconds
-_BUSY = (1, 2, 3, 6, 7, 8)  # user, nice, system, irq, softirq, steal
+_BUSY = (1, 3, 6, 7, 8)  # user, system, irq, softirq, steal
+_NICE = 2  # user time of processes that are nicer than others
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,45 +53,66 @@ class Usage:
     processors: int
 
 
+def processors() -> int:
+    """How many this process may run on now."""
+    if not hasattr(os, "sched_getaffinity"):  # not every system has affinities
+        return os.cpu_count() or 1
+    return len(os.sched_getaffinity(0))
+
+
 def usage() -> Usage | None:
     """What the processors have done until now; None where the system does not tell."""
     try:
         lines = _STAT.read_bytes().split(b"\n")
         allowed = os.sched_getaffinity(0)
+        counted = (*_BUSY, _NICE) if os.getpriority(os.PRIO_PROCESS, 0) > 0 else _BUSY
         ticks = 0
         for line in lines:
             if line.startswith(b"cpu") and line[3:4].isdigit():
                 columns = line.split()
                 if int(columns[0][3:]) in allowed:
-                    ticks += sum(int(columns[each]) for each in _BUSY)
+                    ticks += sum(int(columns[each]) for each in counted)
         return Usage(time.monotonic(), ticks / os.sysconf("SC_CLK_TCK"), time.process_time(), len(allowed))
     except (OSError, ValueError, IndexError):
         return None
 
 
-@functools.cache
-def limit_files() -> tuple[Path, ...]:
-    """The files with the limit of this process's control group: one of version 2, or quota and period of version 1."""
-    try:
-        for line in _GROUPS.read_text(encoding="utf8").splitlines():
-            _, controllers, path = line.split(":", 2)
-            names = [f"{path.lstrip('/')}/cpu.max"]
-            if controllers:
-                names = [f"cpu/{path.lstrip('/')}/cpu.cfs_{each}_us" for each in ("quota", "period")]
-            if (not controllers or "cpu" in controllers.split(",")) and (_MOUNT / names[0]).exists():
-                return tuple(_MOUNT / name for name in names)
-    except (OSError, ValueError):
-        pass
-    return ()
+@functools.lru_cache(1)
+def limit_files(groups: str) -> tuple[tuple[Path, ...], ...]:
+    """The files that limit a process: for each control group one of version 2, or quota and period of version 1.
+
+    A group's limit holds for the groups in it, too. What is above the root that this process sees has no files.
+
+    Args:
+        groups: the text of /proc/self/cgroup.
+    """
+    found: list[tuple[Path, ...]] = []
+    for line in groups.splitlines():
+        _, controllers, path = line.split(":", 2)
+        if controllers and "cpu" not in controllers.split(","):
+            continue
+        names = ("cpu.cfs_quota_us", "cpu.cfs_period_us") if controllers else ("cpu.max",)
+        root = _MOUNT / "cpu" if controllers else _MOUNT
+        group = root / path.lstrip("/")
+        if ".." in group.parts:  # outside of what this process sees
+            group = root
+        for folder in (group, *group.parents):
+            if folder.is_relative_to(root) and (folder / names[0]).exists():
+                found.append(tuple(folder / name for name in names))
+    return tuple(found)
 
 
 def quota() -> float:
-    """How many processors' time the control group of this process may take; infinity where it has no limit."""
+    """How many processors' time this process may take by its control groups; infinity where they have no limit."""
+    least = float("inf")
     try:
-        limit, period = " ".join(path.read_text(encoding="ascii") for path in limit_files()).split()
-        return int(limit) / int(period) if limit not in ("max", "-1") else float("inf")
-    except (OSError, ValueError):
-        return float("inf")
+        for files in limit_files(_GROUPS.read_text(encoding="utf8")):
+            limit, period = " ".join(path.read_text(encoding="ascii") for path in files).split()
+            if limit not in ("max", "-1"):
+                least = min(least, int(limit) / int(period))
+    except (OSError, ValueError, ZeroDivisionError):
+        pass
+    return least
 
 
 def free_between(before: Usage, after: Usage) -> float:
@@ -138,14 +161,20 @@ class Load:
         if before is None or now is None:
             return
         seconds = now.clock - before.clock
-        if now.own - before.own < LEAST_OWN * seconds or not seconds:
-            return
         used = most if self._used is None else min(most, self._used)
-        free = min(free_between(before, now), self._limit())
+        free = allowed = min(now.processors, self._limit())
+        certain = max(1, min(most, int(allowed + GIVEN_UP)))
+        # of other processors, and of moments in which it waited, there is no sign
+        if now.processors == before.processors and seconds and now.own - before.own >= LEAST_OWN * seconds:
+            free = min(free_between(before, now), allowed)
+        elif used <= certain and now.processors == before.processors:
+            return
         fewer, more = int(free + GIVEN_UP), int(free + 1 - BACK)
         wanted = max(1, min(most, fewer if fewer < used else max(more, used)))
         self._crowded = self._crowded + seconds if wanted < used else 0.0
-        if wanted > used or self._crowded >= PATIENCE:
+        if used > certain:
+            wanted = min(certain, wanted) if self._crowded >= PATIENCE else certain
+        if wanted > used or used > certain or self._crowded >= PATIENCE:
             self._used, self._crowded = (None if wanted == most else wanted), 0.0
 
 

@@ -47,8 +47,8 @@ def installed(name: str) -> bool:
     return importlib.util.find_spec(ENGINES[name][1]) is not None
 
 
-def load(name: str, workload: Workload, built: Built, threads: int, precision: str) -> Engine:
-    """The engine, ready to run.
+def load(name: str, workload: Workload, built: Built, threads: int | None, precision: str) -> Engine:
+    """The engine, ready to run, with so many threads; None: as many as it takes by itself.
 
     Raises:
         UnsupportedError: it cannot run this.

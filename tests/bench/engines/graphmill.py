@@ -13,7 +13,7 @@ from tests.models import Built
 class Loaded:
     """A session over the model file."""
 
-    def __init__(self, workload: Workload, built: Built, threads: int, precision: str):
+    def __init__(self, workload: Workload, built: Built, threads: int | None, precision: str):
         from toolkit import Session, read_model
 
         accepted = inspect.signature(Session).parameters

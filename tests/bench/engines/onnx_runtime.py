@@ -14,13 +14,13 @@ from tests.models import Built
 class Loaded:
     """An InferenceSession with all its graph optimisations on."""
 
-    def __init__(self, workload: Workload, built: Built, threads: int, precision: str):
+    def __init__(self, workload: Workload, built: Built, threads: int | None, precision: str):
         if precision != "f32":
             raise UnsupportedError(f"its CPU provider has no {precision}")
         import onnxruntime
 
         options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = threads
+        options.intra_op_num_threads = threads or 0  # 0: as many as it takes
         options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_ALL
         path = str(onnx_model(workload, built).path)
         session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])

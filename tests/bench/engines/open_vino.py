@@ -13,12 +13,13 @@ from tests.models import Built
 class Loaded:
     """One inference request of a model compiled for latency."""
 
-    def __init__(self, workload: Workload, built: Built, threads: int, precision: str):
+    def __init__(self, workload: Workload, built: Built, threads: int | None, precision: str):
         import openvino
 
         path = str(onnx_model(workload, built).path)
         settings = {
-            "INFERENCE_PRECISION_HINT": precision, "PERFORMANCE_HINT": "LATENCY", "INFERENCE_NUM_THREADS": threads,
+            "INFERENCE_PRECISION_HINT": precision, "PERFORMANCE_HINT": "LATENCY",
+            **({} if threads is None else {"INFERENCE_NUM_THREADS": threads}),
         }  # fmt: skip
         compiled = openvino.Core().compile_model(path, "CPU", settings)
         request = compiled.create_infer_request()

@@ -12,7 +12,7 @@ from tests.models import Built
 class Loaded:
     """A tf.compat.v1.Session with the model imported."""
 
-    def __init__(self, workload: Workload, built: Built, threads: int, precision: str):
+    def __init__(self, workload: Workload, built: Built, threads: int | None, precision: str):
         if precision != "f32":
             raise UnsupportedError(f"a frozen float32 graph cannot be run in {precision}")
         import tensorflow as tf
@@ -24,7 +24,8 @@ class Loaded:
                 v1.train.import_meta_graph(str(built.path))
             else:
                 v1.import_graph_def(v1.GraphDef.FromString(built.path.read_bytes()), name="")
-        config = v1.ConfigProto(intra_op_parallelism_threads=threads, inter_op_parallelism_threads=threads)
+        count = threads or 0  # 0: as many as it takes
+        config = v1.ConfigProto(intra_op_parallelism_threads=count, inter_op_parallelism_threads=count)
         session = v1.Session(graph=graph, config=config)
         inputs = [graph.get_tensor_by_name(name) for name in info["inputs"].values()]
         outputs = [graph.get_tensor_by_name(name) for name in info["outputs"].values()]

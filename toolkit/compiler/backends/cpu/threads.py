@@ -8,7 +8,7 @@ from time import monotonic
 
 from toolkit.kernels.cpu import openblas
 from toolkit.kernels.cpu.onednn.library import set_threads, threads
-from toolkit.target.load import LOAD
+from toolkit.target.load import LOAD, processors
 
 #: environment variables by which a user says how many threads there are: so many there are, whatever else runs
 _CHOSEN = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")
@@ -26,7 +26,6 @@ class Threads:
         self.is_set = False
         self.free: int | None = None
         self._default: int | None = None
-        self._most: int | None = None
         self._of_thread = threading.local()
         self._is_chosen = any(each in os.environ for each in _CHOSEN)
 
@@ -37,13 +36,14 @@ class Threads:
 
     def look(self) -> None:
         """Find out how many threads steps may use now (`free`); for the beginning of each."""
-        if monotonic() < LOAD.due or self._is_chosen or self._most == 1:
+        if monotonic() < LOAD.due or self._is_chosen or os.cpu_count() == 1:
             return
-        if self._most is None:
-            self._default = threads() if self._default is None else self._default
-            self._most = max(self._default, openblas.threads())
-        found = LOAD.threads(self._most)
-        self.free = None if found == self._most else found
+        if self._default is None:
+            self._default = threads()
+        first = max(self._default, openblas.threads())
+        most = max(first, processors())  # which may be more by now than when the libraries were loaded
+        found = LOAD.threads(most)
+        self.free = None if found == most == first else found
 
     def use(self, count: int | None) -> None:
         """For what this thread runs now: so many, or the default."""

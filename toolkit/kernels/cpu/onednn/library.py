@@ -23,6 +23,12 @@ from toolkit.target.target import Target
 NAME = "libdnnl.so.3"
 VARIABLE = "GRAPHMILL_ONEDNN"
 
+#: how often a thread of OpenMP looks for work before it sleeps, where the user does not say: each look takes 40 to 140
+#: cycles, so 25 to 100 us, longer than what lies between two primitives of a step. The runtime's own 300,000 are up to
+#: ten milliseconds in which a thread that waits for one whose processor another program has takes a processor itself.
+LOOKS = 2000
+_OF_WAITING = ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT")
+
 _STATUS = {
     1: "out of memory", 2: "invalid arguments", 3: "unimplemented", 4: "last implementation reached",
     5: "runtime error", 6: "not required",
@@ -218,12 +224,30 @@ def _is_installed(name: str) -> bool:
 @once
 def library() -> Library | None:
     """The library, loaded once; None where there is none or it is switched off."""
-    for path in candidates():
-        try:
-            return Library(path)
-        except (OSError, AttributeError, OneDnnError):
-            continue
+    with _sleeping_soon():
+        for path in candidates():
+            try:
+                return Library(path)
+            except (OSError, AttributeError, OneDnnError):
+                continue
     return None
+
+
+@contextmanager
+def _sleeping_soon() -> Generator[None]:
+    """The OpenMP runtime that is loaded meanwhile has its threads sleep when they have waited for a little while.
+
+    It reads its environment when it is loaded, and never again.
+    """
+    if any(name in os.environ for name in _OF_WAITING):
+        yield
+        return
+    name = _OF_WAITING[1]
+    os.environ[name] = str(LOOKS)
+    try:
+        yield
+    finally:
+        os.environ.pop(name, None)
 
 
 @functools.cache
