@@ -93,6 +93,15 @@ def _double(v1: Any) -> Any:
     return y * vector().astype(np.float64) + vector().astype(np.float64)
 
 
+def _towers(v1: Any, alike: bool) -> Any:
+    """One network over two inputs, as a siamese one, or one for two signatures; with the same norm, or two."""
+    w, scales = v1.constant(W, name="w"), vector()
+    x = image(v1)
+    first = v1.nn.conv2d(x, w, [1, 1, 1, 1], "SAME") * scales
+    second = v1.nn.conv2d(v1.abs(x), w, [1, 1, 1, 1], "SAME") * (scales if alike else vector())
+    return first - second
+
+
 #: name to what is built, and the ops that are left
 FORMS: dict[str, tuple[Callable[[Any], Any], list[str]]] = {
     "mul": (lambda v1: conv(v1) * vector(), ["Conv2D"]),
@@ -129,6 +138,8 @@ FORMS: dict[str, tuple[Callable[[Any], Any], list[str]]] = {
     ),
     "conv1d": (lambda v1: folded(v1, _conv1d(v1)), ["BiasAdd", "Conv2D", "ExpandDims", "Squeeze"]),
     "double": (_double, ["BiasAdd", "Conv2D"]),
+    "weights of two": (lambda v1: _towers(v1, True), ["Abs", "Conv2D", "Conv2D", "Sub"]),
+    "weights of two, with two norms": (lambda v1: _towers(v1, False), ["Abs", "Conv2D", "Conv2D", "Sub"]),
     "before VALID": (
         lambda v1: conv(v1, folded(v1, image(v1), 3), padding="VALID"),
         ["BiasAdd", "Conv2D"],

@@ -4,7 +4,7 @@ A list of edits is a YAML file: one key for each, the kind of edit, with its arg
 
     - rename_nodes: {nodes: "tower/*", to: "model/*"}
     - set_batch_size: {size: 8}
-    - insert_after: {tensor: "logits:0", op: Softmax, name: probabilities}
+    - insert_after: {tensor: "logits:0", op: Softmax, called: probabilities}
     - remove_nodes: {nodes: "*/Dropout"}
     - add_signature:
         key: classify
@@ -17,7 +17,7 @@ be made and the graph that came out is sound.
 
 What names nodes of a graph: a name ("conv1/BiasAdd"), a glob over the whole name in which * matches slashes too
 ("tower/*"), or a regular expression in RE2's syntax that is searched for, after re: ("re:/Adam(_1)?$"). What gives new
-names repeats a glob's stars, or an expression's groups (\\\\1).
+names repeats a glob's stars, or an expression's groups (\\1).
 
 Whatever names a node that is renamed follows: inputs, control inputs, colocation, signatures, collections (variables,
 queue runners, contexts of loops and conditionals), savers, asset files, the object graph. Keys of a checkpoint do not:

@@ -9,7 +9,7 @@ may be what treats all channels alike: joined convolutions, BatchToSpaceND, aver
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 from toolkit.graph import dtypes
@@ -59,6 +59,24 @@ class FoldBatchNorms(Optimization):
         return _Folding(Subgraphs(graph, self.kept)).run()
 
 
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """The weights in a Const that make some of the channels of a value.
+
+    Attributes:
+        const: may have other readers, which all scale what they make of it: then it is copied when it takes something
+            in, and what ends up equal is one constant again.
+        spec: which of their axes are which.
+        channels: those that they make.
+        reader: the convolution or product.
+    """
+
+    const: Node
+    spec: Weighted
+    channels: slice
+    reader: Node
+
+
 @dataclass(slots=True)
 class _Taking:
     """What can take in a scale of the channels of a value.
@@ -67,7 +85,7 @@ class _Taking:
         channels: how many.
         axis: LAST or 1.
         rank: of the value, None where it may be any.
-        weights: the constants that are multiplied, by the slice of the channels that each makes.
+        weights: what is multiplied.
         biases: the BiasAdd nodes whose constants are multiplied as well.
         shifts: whether they are behind all weights, so that they take in a shift; else that needs a new BiasAdd.
     """
@@ -75,7 +93,7 @@ class _Taking:
     channels: int
     axis: int
     rank: int | None
-    weights: list[tuple[Node, Weighted, slice]]
+    weights: list[_Part]
     biases: list[tuple[Node, slice]] = field(default_factory=list["tuple[Node, slice]"])
     shifts: bool = False
 
@@ -129,16 +147,18 @@ class _Folding:
         scale, shift = _vectors(step, taking.channels, taking.axis, taking.rank)
         if scale is None and shift is None:
             return False
-        if scale is not None and not all(self._fits(c, spec, scale[part]) for c, spec, part in taking.weights):
+        if scale is not None and not all(
+            self._fits(part.const, part.spec, scale[part.channels]) for part in taking.weights
+        ):
             return False
         if scale is None and not taking.shifts:
             return self._as_bias(step, taking, shift)
         if scale is not None:
-            for const, spec, part in taking.weights:
-                self._scale_out(const, spec, scale[part])
-            for add, part in taking.biases:
+            for part in taking.weights:
+                self._scale_out(part, scale[part.channels])
+            for add, channels in taking.biases:
                 const = self._own_bias(add)
-                self.biases[const] = self.biases[const] * scale[part]
+                self.biases[const] = self.biases[const] * scale[channels]
         if taking.shifts and shift is not None:
             for add, part in _outermost(taking.biases):
                 const = self._own_bias(add)
@@ -189,8 +209,10 @@ class _Folding:
 
     def _of_weighted(self, node: Node) -> _Taking | None:
         spec = weighted(node)
-        const = None if spec is None else self.found.own_constant(node.inputs[spec.weights])
-        if spec is None or const is None:
+        if spec is None:
+            return None
+        const = self.found.own_constant(node.inputs[spec.weights]) or self._shared_weights(node.inputs[spec.weights])
+        if const is None:
             return None
         shape = self._weights(const).shape
         if len(shape) <= max(spec.out):
@@ -198,7 +220,7 @@ class _Folding:
         channels = 1
         for axis in spec.out:
             channels *= shape[axis]
-        return _Taking(channels, channel_axis(node), spec.rank, [(const, spec, slice(0, channels))])
+        return _Taking(channels, channel_axis(node), spec.rank, [_Part(const, spec, slice(0, channels), node)])
 
     def _of_joined(self, node: Node, budget: list[int]) -> _Taking | None:
         parts, at = (node.inputs[:-1], node.inputs[-1]) if node.op == "ConcatV2" else (node.inputs[1:], node.inputs[0])
@@ -216,14 +238,38 @@ class _Folding:
         out = _Taking(0, axis, rank, [])
         for part in taking:
             start = out.channels if along_channels else 0
-            out.weights += [(c, s, slice(p.start + start, p.stop + start)) for c, s, p in part.weights]
+            for each in part.weights:
+                channels = slice(each.channels.start + start, each.channels.stop + start)
+                out.weights.append(replace(each, channels=channels))
             out.biases += [(n, slice(p.start + start, p.stop + start)) for n, p in part.biases]
             out.channels = start + part.channels
         out.shifts = all(part.shifts for part in taking)
         return out
 
-    def _scale_out(self, const: Node, spec: Weighted, scale: Array) -> None:
-        pending = self._pending(const, spec)
+    def _shared_weights(self, output: Output) -> Node | None:
+        """The Const that several read, when all of them make channels of it that are then scaled or shifted: the same
+        network once for each signature, or for several inputs."""
+        const, found = output.node, self.found
+        if const.op != "Const" or found.is_fed(const) or found.is_kept(const):
+            return None
+        users = found.users(const)
+        if len(users) > _MOST_FOLDS:
+            return None
+        for user in users:
+            spec, behind = weighted(user), found.reader(user)
+            reads = [at for at, source in enumerate(user.inputs) if source.node is const]
+            if reads and (spec is None or reads != [spec.weights] or behind is None or affine(found, behind) is None):
+                return None
+        return const
+
+    def _scale_out(self, part: _Part, scale: Array) -> None:
+        reader, const = part.reader, self.found.own_constant(part.reader.inputs[part.spec.weights])
+        if const is None:
+            const = self.found.add_constant(f"{reader.name}/folded_weights", self._weights(part.const), [part.const])
+            self.values[const] = self._weights(part.const)
+            at = part.spec.weights
+            self.found.set_inputs(reader, [*reader.inputs[:at], const.output(), *reader.inputs[at + 1 :]])
+        pending = self._pending(const, part.spec)
         pending.out = pending.out * scale
 
     # -- into what reads the channels --------------------------------------------------------------------
