@@ -1,6 +1,7 @@
 # TensorFlow, which this script reads the names from, has no types.
 # pyright: basic
-"""Export which public names TensorFlow 1.15's internal modules have to schemas/tf1_internal.txt.xz.
+"""Export which public names TensorFlow 1.15's internal modules have to schemas/tf1_internal.txt.xz, and which modules
+there are at all to schemas/tf1_modules.txt.xz.
 
     python3.7 schemas/export_tf1_internal.py
 
@@ -13,9 +14,11 @@ import importlib
 import inspect
 import lzma
 import os
+import re
 from pathlib import Path
 
 FILE = Path(__file__).resolve().parent / "tf1_internal.txt.xz"
+ALL_MODULES_FILE = FILE.with_name("tf1_modules.txt.xz")
 MODULES = """
     framework.ops framework.dtypes framework.tensor_shape framework.constant_op framework.graph_util
     framework.function framework.tensor_util framework.errors framework.errors_impl framework.random_seed
@@ -89,8 +92,27 @@ def names_of(module):
             yield name, public
 
 
+#: what is no module that a program imports, or another library's
+NO_MODULES = re.compile(r"_test$|_api|\.tests?(\.|$)|^python\.keras|^contrib\.keras|^contrib\.lite")
+
+
+def all_modules():
+    """Every module below contrib, python, core, examples, tools and compiler, by its file."""
+    import tensorflow_core
+
+    root = Path(tensorflow_core.__file__).parent
+    for top in ("contrib", "python", "core", "examples", "tools", "compiler"):
+        for path in (root / top).rglob("*.py"):
+            parts = path.relative_to(root).with_suffix("").parts
+            dotted = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+            if not NO_MODULES.search(dotted):
+                yield dotted
+
+
 def main():
     os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
+    listed = "\n".join(sorted(set(all_modules()))) + "\n"
+    ALL_MODULES_FILE.write_bytes(lzma.compress(listed.encode(), preset=9))
     lines = [
         "python.{}\t{}\t{}".format(module, name, public)  # noqa: UP032 (as in the scripts beside it)
         for module in sorted(MODULES)

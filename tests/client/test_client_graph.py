@@ -129,8 +129,11 @@ def test_colocation(graph: Any) -> None:
         graph.control_dependencies(["b_"]).__enter__()
     with pytest.raises(UsageError, match="'a' is a name; give the operation or tensor itself; did you mean 'a'"):
         graph.colocate_with("a").__enter__()
-    with pytest.raises(UsageError, match="is not a device name"), gm.device("/jb:x"):
+    with pytest.raises(UsageError, match="'jb:x' is not a device name"), gm.device("jb:x"):
         pass
+    for short, whole in (("gpu:1", "/device:GPU:1"), ("cpu", "/device:CPU:*"), ("job:w/gpu", "/job:w/device:GPU:*")):
+        with graph.control_dependencies(None), gm.device(short):
+            assert gm.constant(1).device == whole
 
 
 def test_graphs_do_not_mix(graph: Any) -> None:

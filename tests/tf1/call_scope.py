@@ -2,15 +2,25 @@
 
 
 def scope(tf):
-    """Names for an expression: `tf`, `np`, and placeholders f(2, 3), d, i, l, b, s, c of a type and a shape."""
+    """Names for an expression: `tf`, `np`, placeholders f(2, 3), d, i, l, b, s, c of a type and a shape, and
+    internal("python.ops.x"), a module of TensorFlow's that is not public."""
+    import importlib
+
     import numpy as np
+
+    def internal(dotted):
+        if not tf.__name__.startswith("toolkit"):
+            return importlib.import_module("tensorflow." + dotted)
+        from toolkit.tensorflow import modules
+
+        return modules.module(dotted)
 
     def of(dtype):
         return lambda *sizes: tf.placeholder(dtype, list(sizes), name="x")
 
     return {
         "tf": tf, "np": np, "f": of(tf.float32), "d": of(tf.float64), "i": of(tf.int32), "l": of(tf.int64),
-        "b": of(tf.bool), "s": of(tf.string), "c": of(tf.complex64),
+        "b": of(tf.bool), "s": of(tf.string), "c": of(tf.complex64), "internal": internal,
     }  # fmt: skip
 
 

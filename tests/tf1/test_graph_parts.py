@@ -103,11 +103,13 @@ def test_names_that_may_be_meant() -> None:
 
     for wrong, meant in (
         ("reduce_meen", "tf.reduce_mean"), ("train.AdamOptimiser", "tf.train.AdamOptimizer"),
-        ("layers.dens", "tf.layers.dense"), ("nn.conv2D", "tf.nn.conv2d"), ("concat_v2", "tf.concat"),
+        ("layers.dens", "tf.layers.dense"), ("nn.conv2D", "tf.nn.conv2d"), ("concat_v3", "tf.concat"),
     ):  # fmt: skip
         said = names.absent(wrong)
         assert said.startswith(f"there is no tf.{wrong}; did you mean") and f"'{meant}'" in said and "\n" not in said
-    assert names.absent("contrib.factorization") == "there is no tf.contrib.factorization"
+    told = "tf.contrib.tensorrt is not here: `graphmill optimize` makes a graph for inference"
+    assert names.absent("contrib.tensorrt").startswith(told)
+    assert names.absent("contrib.zzz") == "there is no tf.contrib.zzz"
 
 
 def test_labels_of_another_type_are_cast() -> None:
@@ -172,3 +174,19 @@ def test_leftovers_of_older_scipy_say_what_to_write(error: Exception, advice: st
 
     assert advice in leftover(error)
     assert bool(advice) == bool(leftover(error))
+
+
+def test_a_message_can_be_imported_again() -> None:
+    with ours.Graph().as_default() as graph:
+        ours.get_variable("w", initializer=[1.0])
+        message, meta = graph.as_graph_def(), ours.train.export_meta_graph()
+    before = message.SerializeToString(), meta.SerializeToString(deterministic=True)
+    for _ in range(2):
+        with ours.Graph().as_default() as graph:
+            ours.import_graph_def(message, name="a")
+            ours.import_graph_def(message, name="b")
+            assert {"a/w", "b/w"} <= {each.name for each in graph.get_operations()}
+        with ours.Graph().as_default():
+            ours.train.import_meta_graph(meta)
+            assert [each.name for each in ours.global_variables()] == ["w:0"]
+    assert (message.SerializeToString(), meta.SerializeToString(deterministic=True)) == before

@@ -261,9 +261,9 @@ class Graph:
         operation and returns its device; None shuts outer device scopes off.
 
         Raises:
-            ArgumentValueError: the text is not a device name.
+            ArgumentValueError: the text is not a device name; "gpu:0" and "/gpu" are short for some.
         """
-        self._devices.append(DeviceSpec.parse(spec) if isinstance(spec, str) else spec)
+        self._devices.append(DeviceSpec.parse_scope(spec) if isinstance(spec, str) else spec)
         try:
             yield
         finally:

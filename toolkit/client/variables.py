@@ -432,7 +432,8 @@ def _make_variable(
             "pass a function or an array"
         )
     with owner.as_default() if owner is not get_default_graph() else nullcontext():
-        variable = make(initial_value, trainable, validate_shape, caching_device, name, dtype, constraint, known)
+        # of 2015, `Variable(value, float32)`, gives a type where `trainable` is by now
+        variable = make(initial_value, bool(trainable), validate_shape, caching_device, name, dtype, constraint, known)
     variable.graph.add_to_collections(wanted, variable)
     return variable
 

@@ -13,6 +13,7 @@ _FIELD = re.compile(
     r"|device:(?P<kind>[A-Za-z_][A-Za-z0-9_]*|\*)(?::(?P<index>\d+|\*))?"
     r"|(?P<short>cpu|gpu|CPU|GPU):(?P<short_index>\d+|\*))"
 )
+_SHORT_ALONE = re.compile(r"/(?:cpu|gpu)(?=/|$)", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +65,19 @@ class DeviceSpec:
         return DeviceSpec(
             values.get("job"), number("replica"), number("task"), kind.upper() if kind else None, number("index")
         )
+
+    @staticmethod
+    def parse_scope(text: str) -> DeviceSpec:
+        """As `parse`, of what programs give device scopes: "gpu:0" without the slash, "/cpu" without an index.
+
+        Raises:
+            ArgumentValueError: the text is not a device name.
+        """
+        whole = "/" + text if text and text[0] != "/" else text
+        try:
+            return DeviceSpec.parse(_SHORT_ALONE.sub(r"\g<0>:*", whole))
+        except ArgumentValueError as error:
+            raise ArgumentValueError(str(error).replace(f"'{whole}'", f"'{text}'", 1)) from None
 
     def __str__(self) -> str:
         text = ""

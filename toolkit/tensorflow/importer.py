@@ -2,6 +2,9 @@
 
 The finder stands before all others, so an installed TensorFlow is neither loaded nor touched. Modules of it that were
 imported before are put aside and come back with `uninstall`.
+
+Programs import at their top what they need only with a flag: a debugger, a resolver of clusters. So a module of 1.15
+that is not here can be imported, and says that it is not here when something of it is used.
 """
 
 from __future__ import annotations
@@ -25,7 +28,7 @@ class _Finder:
         if name != _ROOT and not name.startswith(_ROOT + "."):
             return None
         dotted = name.removeprefix(_ROOT).lstrip(".")
-        if not modules.is_module(dotted):
+        if not modules.is_module(dotted) and not _can_wait(dotted):
             return None if _is_value(dotted) else _refuse(name, dotted)
         return importlib.machinery.ModuleSpec(name, self, is_package=True)  # type: ignore[arg-type]
 
@@ -44,6 +47,13 @@ def _is_value(dotted: str) -> bool:
     return names.find(dotted) is not names.ABSENT
 
 
+def _can_wait(dotted: str) -> bool:
+    """Whether 1.15 has a module of this name, which may never be used."""
+    from toolkit.tensorflow import internal
+
+    return not _is_value(dotted) and modules.actual(dotted) in internal.all_modules()
+
+
 def _refuse(name: str, dotted: str) -> None:
     from toolkit.tensorflow import names
 
@@ -56,6 +66,18 @@ _aside: dict[str, ModuleType] = {}
 
 def is_ours(name: str) -> bool:
     return name == _ROOT or name.startswith(_ROOT + ".")
+
+
+def why_not(told: str, module: str) -> str:
+    """Why a name cannot be imported from a module of ours, from what Python said; "" where it said something else."""
+    import re
+
+    from toolkit.tensorflow import names
+
+    found = re.match(r"cannot import name '(\w+)'", told)
+    if found is None:
+        return ""
+    return names.absent(modules.actual(f"{module}.{found[1]}".removeprefix(_ROOT).lstrip(".")))
 
 
 def install() -> None:

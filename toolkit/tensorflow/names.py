@@ -97,15 +97,31 @@ def find(name: str) -> Any:
         value = _ABSENT if public is None else find(public)
         if value is not _ABSENT:
             return value
-    for searched in spellings.SEARCHED.get(prefix, ()):
+    for searched in spellings.SEARCHED.get(prefix, _homes(prefix)):
         value = find(f"{searched}.{short}" if searched else short)
         if value is not _ABSENT:
             return value
+    if prefix.startswith("core.") and prefix.endswith("_pb2"):
+        return _in_messages(prefix, short)
     if prefix and isinstance(holder := find(prefix), type):
         return getattr(holder, short, _ABSENT)
     if prefix in spellings.OP_MODULES or prefix == "raw_ops":
-        return _raw(short)
+        return _raw(short.removeprefix("_"))  # as releases before 1.10 have many
     return _ABSENT
+
+
+def _homes(module: str) -> tuple[str, ...]:
+    public = internal.home(module)
+    return () if public is None else (public,)
+
+
+def _in_messages(module: str, short: str) -> Any:
+    """What a module of protobuf messages, "core.framework.step_stats_pb2", has under a name."""
+    try:
+        messages = importlib.import_module("schemas." + module.rpartition(".")[2])
+    except ImportError:
+        return _ABSENT
+    return getattr(messages, short, _ABSENT)
 
 
 ABSENT = _ABSENT
@@ -203,9 +219,14 @@ def absent(name: str) -> str:
         reason = missing.reason(known.canonical)
         why = f" ({reason})" if reason else ""
         return f"tf.{name} is a {known.kind} of TensorFlow 1 that graphmill does not have{why}{near}"
-    reason = missing.reason(name)
+    reason = missing.reason(name) or internal.instead(name)
     if reason:
         return f"tf.{name} is not here: {reason}{near}"
+    holder = name.rpartition(".")[0]
+    if name in internal.all_modules():
+        return f"tf.{name} is a module of TensorFlow 1.15 that graphmill does not have{near}"
+    if holder in internal.all_modules() and not is_module(holder):
+        return f"tf.{name}: graphmill does not have the module tf.{holder} of TensorFlow 1.15{near}"
     return f"there is no tf.{name}{near}"
 
 

@@ -285,7 +285,10 @@ def _is_runner(file: str, own: str) -> bool:
 
 
 def leftover(error: BaseException) -> str:
-    """What to do about a mistake that is a leftover of Python 2 or of an older NumPy; "" where it is none."""
+    """What to do about a mistake that is a leftover of Python 2 or of an older library; "" where it is none.
+
+    Of a name that `from tensorflow.x import y` did not find Python says no more than that, so this says why.
+    """
     if isinstance(error, SyntaxError):
         text = (error.text or "").strip()
         message = error.msg or ""
@@ -303,6 +306,8 @@ def leftover(error: BaseException) -> str:
     if isinstance(error, AttributeError) and getattr(error.obj, "__name__", "") == "urllib":
         home = "parse" if error.name in ("quote", "unquote", "urlencode", "quote_plus") else "request"
         return f"urllib.{error.name} is Python 2's: import urllib.{home} and write urllib.{home}.{error.name}"
+    if isinstance(error, ImportError) and importer.is_ours(error.name or ""):
+        return importer.why_not(str(error), error.name or "")
     if isinstance(error, ImportError | AttributeError) and "scipy" in str(error):
         return _scipy_leftover(str(error))
     if isinstance(error, AttributeError) and error.name in ("iteritems", "itervalues", "iterkeys", "has_key"):

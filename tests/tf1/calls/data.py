@@ -65,6 +65,8 @@ tf.data.Dataset.range(5).flat_map(lambda x: tf.data.Dataset.range(x)).prefetch(t
 ---
 tf.data.Dataset.range(5).map(lambda x: tf.fill([x],x)).padded_batch(2,padded_shapes=[None])
 ---
+tf.data.Dataset.range(5).map(lambda x: ({'a':[x,x],'b':x},[x])).batch(2)
+---
 tf.data.Dataset.range(5).cache().shard(2,1).concatenate(tf.data.Dataset.range(2))
 ---
 tf.data.Dataset.range(5).cache('f').enumerate().window(2)

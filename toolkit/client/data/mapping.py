@@ -75,6 +75,7 @@ def element_function(
         return tuple(returned) if isinstance(returned, list) else returned  # type: ignore[arg-type]
 
     def convert(returned: Any) -> list[Tensor]:
+        returned = _with_lists_packed(returned)
         if returned is None or any(leaf is None for leaf in nest.flatten(returned)):
             raise GraphError(f"the function given to {method} must return tensors, not {returned!r}")
         converted = nest.map_structure(_value, returned)
@@ -84,6 +85,19 @@ def element_function(
     name = function_name(python_function, f"{method}_") if callable(python_function) else None
     traced = trace(python_function, given, name=name, call=call, convert=convert, attrs={_MARK: True})
     return ElementFunction(traced, found[0])
+
+
+def _with_lists_packed(returned: Any) -> Any:
+    """What a function returned, with each list inside made one tensor: lists are no structure of elements."""
+
+    def has_no_lists(part: Any) -> bool:
+        return not isinstance(part, list)
+
+    def packed(part: Any) -> Any:
+        return convert_to_tensor(cast("Any", part)) if isinstance(part, list) else part
+
+    shallow = nest.get_traverse_shallow_structure(has_no_lists, returned)
+    return nest.map_structure_up_to(shallow, packed, returned)
 
 
 def _value(leaf: Any) -> Any:

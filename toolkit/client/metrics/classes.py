@@ -9,13 +9,12 @@ from toolkit.client.confusion import confusion_matrix
 from toolkit.client.convert import convert_to_tensor
 from toolkit.client.metrics.state import Collections, Metric, as_float, flattened, kept, metric_variable
 from toolkit.client.scatter import scatter
-from toolkit.client.tensor import Tensor
 from toolkit.client.variable_store import variable_scope
 from toolkit.client.weights import check_same_shape
 from toolkit.graph import dtypes
 
 
-def _table(labels: Tensor, predictions: Tensor, num_classes: Any, weights: Any) -> tuple[Any, Any]:
+def streaming_confusion_matrix(labels: Any, predictions: Any, num_classes: Any, weights: Any = None) -> tuple[Any, Any]:
     """The counts [label, prediction] as a variable, and its update."""
     total = metric_variable([num_classes, num_classes], dtypes.float64, name="total_confusion_matrix")
     predictions = math_ops.cast(predictions, dtypes.int64)
@@ -35,7 +34,7 @@ def mean_iou(
     with variable_scope(name, "mean_iou", (predictions, labels, weights)):
         labels, predictions = convert_to_tensor(labels), convert_to_tensor(predictions)
         check_same_shape(predictions, labels)
-        table, update = _table(labels, predictions, num_classes, weights)
+        table, update = streaming_confusion_matrix(labels, predictions, num_classes, weights)
         predicted = as_float(math_ops.reduce_sum(table, 0))
         labelled = as_float(math_ops.reduce_sum(table, 1))
         hits = as_float(ops.diag_part(table))

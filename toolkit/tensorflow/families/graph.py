@@ -269,7 +269,11 @@ def import_graph_def(
     graph_def: Any, input_map: Any = None, return_elements: Any = None, name: str | None = None, op_dict: Any = None,
     producer_op_list: Any = None,
 ) -> Any:  # fmt: skip
-    return importing.import_graph_def(graph_def, input_map, return_elements, name="import" if name is None else name)
+    given = graph_def
+    if isinstance(given, graph_pb2.GraphDef):  # programs import one message several times; ours takes it over
+        given = graph_pb2.GraphDef()
+        given.CopyFrom(graph_def)
+    return importing.import_graph_def(given, input_map, return_elements, name="import" if name is None else name)
 
 
 def convert_to_tensor(

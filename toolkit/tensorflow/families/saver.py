@@ -360,6 +360,17 @@ class CheckpointReader:
     def get_tensor(self, tensor_str: str) -> Any:
         return self._source.read(tensor_str)
 
+    def debug_string(self) -> bytes:
+        """A line for each tensor: its name, type and shape. What is kept in slices is one line."""
+        from schemas import types_pb2
+
+        lines = [
+            f"{name} ({types_pb2.DataType.Name(entry.dtype.enum)}) [{','.join(map(str, entry.shape.as_list()))}]"
+            for name in self._source
+            if (entry := self._source.entry(name))
+        ]
+        return "".join(line + "\n" for line in lines).encode()
+
 
 def NewCheckpointReader(filepattern: str) -> CheckpointReader:  # noqa: N802
     return CheckpointReader(filepattern)

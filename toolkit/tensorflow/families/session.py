@@ -87,6 +87,12 @@ class _DeviceAttributes:
         return f"_DeviceAttributes({self.name}, {self.device_type}, {self.memory_limit_bytes}, {self.incarnation})"
 
 
+def reported(device: Any) -> _DeviceAttributes:
+    """What is told of a device of this process or of a cluster."""
+    memory = getattr(device, "memory_limit", _CPU_MEMORY)
+    return _DeviceAttributes(device.name, device.device_type, memory, device.incarnation)
+
+
 class BaseSession(runtime.Session):
     """What Session and InteractiveSession share.
 
@@ -158,10 +164,7 @@ class BaseSession(runtime.Session):
         return compiled
 
     def list_devices(self) -> list[_DeviceAttributes]:  # type: ignore[override]  # TensorFlow's objects
-        return [
-            _DeviceAttributes(each.name, each.device_type, getattr(each, "memory_limit", _CPU_MEMORY), each.incarnation)
-            for each in super().list_devices()
-        ]
+        return [reported(each) for each in super().list_devices()]
 
     def make_callable(self, fetches: Any, feed_list: Any = None, accept_options: bool = False) -> Callable[..., Any]:
         call = super().make_callable(fetches, feed_list or [])

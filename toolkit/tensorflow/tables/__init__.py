@@ -7,6 +7,7 @@ name, or as `name=attribute`. `names` joins them; a name in two places raises.
 #: the families, each a module of this package
 FAMILIES = (
     "framework",
+    "internal",
     "saved_model",
     "feature_columns",
     "estimator",

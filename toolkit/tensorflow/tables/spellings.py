@@ -12,7 +12,15 @@ ALIASES: dict[str, str] = {
     "audio_summary": "summary.audio", "merge_summary": "summary.merge", "merge_all_summaries": "summary.merge_all",
     "train.SummaryWriter": "summary.FileWriter",
     "listdiff": "setdiff1d", "contrib.layers.xavier_initializer_conv2d": "contrib.layers.xavier_initializer",
-    "VariableV1": "Variable", "nn.rnn": "nn.static_rnn",
+    "VariableV1": "Variable", "nn.rnn": "nn.static_rnn", "concat_v2": "concat",
+    "image.per_image_whitening": "image.per_image_standardization", "nn.deconv2d": "nn.conv2d_transpose",
+    "contrib.data.Dataset": "data.Dataset", "contrib.data.Iterator": "data.Iterator",
+    "contrib.data.TextLineDataset": "data.TextLineDataset", "contrib.data.TFRecordDataset": "data.TFRecordDataset",
+    "contrib.data.FixedLengthRecordDataset": "data.FixedLengthRecordDataset",
+    "python.layers.utils.smart_cond": "contrib.framework.smart_cond",
+    "python.layers.utils.constant_value": "contrib.framework.smart_constant_value",
+    "python.util.deprecation.deprecated": "contrib.framework.deprecated",
+    "python.util.deprecation.deprecated_args": "contrib.framework.deprecated_args",
     "nn.bidirectional_rnn": "nn.static_bidirectional_rnn", "is_numeric_tensor": "debugging.is_numeric_tensor",
 } | {
     f"train.experimental.{name}": f"mixed_precision.{name}"
@@ -31,6 +39,15 @@ DEPRECATED = frozenset(
 
 #: an internal module to the public modules ("" is the root) in which its names are looked for, in this order
 SEARCHED: dict[str, tuple[str, ...]] = {
+    "python.framework.graph_util_impl": ("graph_util",), "python.pywrap_tensorflow": ("train",),
+    "python.estimator.estimator": ("estimator",), "python.estimator.model_fn": ("estimator",),
+    "python.estimator.run_config": ("estimator",), "python.estimator.inputs": ("estimator.inputs",),
+    "python.estimator.training": ("estimator",), "python.estimator.exporter": ("estimator",),
+    "python.training.evaluation": ("train", "contrib.training"),
+    "contrib.learn.python.learn.datasets.mnist": ("examples.tutorials.mnist.input_data",),
+    "contrib.learn.datasets.mnist": ("examples.tutorials.mnist.input_data",),
+    "contrib.learn.python.learn.datasets": ("contrib.learn.datasets",),
+    "contrib.rnn.python.ops.core_rnn": ("contrib.rnn",), "contrib.rnn.python.ops.core_rnn_cell_impl": ("contrib.rnn",),
     "python.util.compat": ("compat",), "python.compat.compat": ("compat",),
     "python": ("",), "python.framework": ("",), "python.ops": ("",), "python.platform": ("",),
     "python.training": ("train",), "python.client": ("",), "python.util": ("",), "python.lib.io": ("io",),

@@ -1,0 +1,147 @@
+# TensorFlow's arguments may be anything, so what they are is for tests to say, not for types.
+# pyright: basic
+"""tensorflow.python.*: helpers that programs import although they are not public.
+
+Devices of this machine, decorators that keep what they wrap, names that a module shows, resources with an initializer,
+the product with a new matrix that cells of programs are written with.
+"""
+
+from __future__ import annotations
+
+import collections
+import inspect
+import sys
+from collections.abc import Callable
+from typing import Any
+
+ArgSpec = collections.namedtuple("ArgSpec", ["args", "varargs", "keywords", "defaults"])
+_Resource = collections.namedtuple("_Resource", ["handle", "create", "is_initialized"])
+
+
+def list_local_devices(session_config: Any = None) -> list[Any]:
+    """The devices of this machine as messages, DeviceAttributes."""
+    from schemas import device_attributes_pb2
+    from toolkit.client.graph import Graph
+    from toolkit.runtime.session import Session
+    from toolkit.tensorflow.families.session import reported
+
+    with Session(graph=Graph()) as session:
+        return [
+            device_attributes_pb2.DeviceAttributes(
+                name="/device:" + each.name.rpartition("/device:")[2], device_type=each.device_type,
+                memory_limit=each.memory_limit_bytes, incarnation=each.incarnation % (1 << 64),
+            )
+            for each in map(reported, session.list_devices())
+        ]  # fmt: skip
+
+
+def getargspec(func: Callable[..., Any]) -> ArgSpec:
+    """The arguments of a function as Python 2 told them: those by name alone are left out."""
+    found = inspect.getfullargspec(func)
+    return ArgSpec(found.args, found.varargs, found.varkw, found.defaults)
+
+
+def make_decorator(
+    target: Any, decorator_func: Any, decorator_name: str | None = None, decorator_doc: str = "",
+    decorator_argspec: Any = None,
+) -> Any:  # fmt: skip
+    """`decorator_func`, which looks like the `target` that it wraps from now on."""
+    for name in ("__name__", "__qualname__", "__module__", "__doc__"):
+        if hasattr(target, name):
+            setattr(decorator_func, name, getattr(target, name))
+    for name, value in getattr(target, "__dict__", {}).items():
+        decorator_func.__dict__.setdefault(name, value)
+    decorator_func.__wrapped__ = target
+    return decorator_func
+
+
+def unwrap(maybe_tf_decorator: Any) -> tuple[list[Any], Any]:
+    """What wraps a function, from the outside, and the function itself."""
+    around: list[Any] = []
+    target = maybe_tf_decorator
+    while hasattr(target, "__wrapped__"):
+        around.append(target)
+        target = target.__wrapped__
+    return around, target
+
+
+def make_all(module_name: str, doc_string_modules: Any = None) -> list[str]:
+    """Names of a module that documentation marks with @@."""
+    import re
+
+    module = sys.modules[module_name]
+    told = [each.__doc__ or "" for each in doc_string_modules or [module]]
+    marked = {name for text in told for name in re.findall(r"^@@(\w+)$", text, re.MULTILINE)}
+    return sorted(marked & set(dir(module)))
+
+
+def remove_undocumented(module_name: str, allowed_exception_list: Any = None, doc_string_modules: Any = None) -> None:
+    """Take the names out of a module that no documentation marks with @@, but those that begin with an underscore."""
+    module = sys.modules[module_name]
+    kept = {*make_all(module_name, doc_string_modules), *(allowed_exception_list or ())}
+    for name in set(dir(module)) - kept:
+        if not name.startswith("_"):
+            delattr(module, name)
+
+
+def register_resource(handle: Any, create_op: Any, is_initialized_op: Any, is_shared: bool = True) -> None:
+    """Keep a resource in the graph's collection, for `initialize_resources`."""
+    from toolkit.client import context
+
+    key = "resources" if is_shared else "local_resources"
+    context.get_default_graph().add_to_collection(key, _Resource(handle, create_op, is_initialized_op))
+
+
+def shared_resources() -> list[Any]:
+    """The resources that tasks share."""
+    from toolkit.client import context
+
+    return context.get_default_graph().get_collection("resources")
+
+
+def local_resources() -> list[Any]:
+    """The resources of this task alone."""
+    from toolkit.client import context
+
+    return context.get_default_graph().get_collection("local_resources")
+
+
+def initialize_resources(resource_list: Any, name: str = "init") -> Any:
+    """An operation that creates resources."""
+    from toolkit.client import ops
+    from toolkit.tensorflow.families.flow import group
+
+    if resource_list:
+        return group(*[each.create for each in resource_list], name=name)
+    return ops.no_op(name=name)
+
+
+def linear(
+    args: Any, output_size: int, bias: bool, bias_initializer: Any = None, kernel_initializer: Any = None
+) -> Any:
+    """[batch, output_size]: the columns of all `args` side by side, times a new variable "kernel", plus "bias".
+
+    Raises:
+        ValueError: there are no args, or one is not [batch, size] with a known size.
+    """
+    from toolkit.client import array_ops, math_ops, nest, nn_ops
+    from toolkit.client.initializers import Constant
+    from toolkit.client.variable_store import get_variable, get_variable_scope, variable_scope
+
+    inputs = list(args) if nest.is_nested(args) else [args]
+    if args is None or not inputs:
+        raise ValueError("args: expected one tensor or more")
+    for each in inputs:
+        shape = each.static_shape
+        if shape.rank != 2 or shape[1] is None:
+            raise ValueError(f"args: expected [batch, size] with a known size, not {shape} of '{each.name}'")
+    size, kind = sum(each.static_shape[1] for each in inputs), inputs[0].dtype.base
+    with variable_scope(get_variable_scope()) as outer:
+        kernel = get_variable("kernel", [size, output_size], kind, kernel_initializer)
+        product = math_ops.matmul(inputs[0] if len(inputs) == 1 else array_ops.concat(inputs, 1), kernel)
+        if not bias:
+            return product
+        with variable_scope(outer) as inner:
+            inner.set_partitioner(None)
+            shift = get_variable("bias", [output_size], kind, bias_initializer or Constant(0.0))
+        return nn_ops.bias_add(product, shift)
