@@ -38,6 +38,22 @@ def refusals(meta: MetaGraph | Graph, text: str) -> list[str]:
     return [str(error) for error in caught.value.errors]
 
 
+def test_the_list_that_the_help_shows() -> None:
+    from toolkit.passes import edit
+
+    shown = str(edit.__doc__).split("arguments below.\n\n")[1].split("\n\n")[0]
+    graph = Graph()
+    x = graph.add("Placeholder", "x", attrs={"dtype": F, "shape": Shape([None, 2])})
+    dropped = graph.add("Identity", "tower/Dropout", [x], attrs={"T": F})
+    graph.add("Identity", "logits", [graph.add("Relu", "tower/relu", [dropped], attrs={"T": F})], attrs={"T": F})
+    result = edited(graph, shown).meta
+    assert [(node.name, node.op) for node in result.graph] == [
+        ("x", "Placeholder"), ("model/relu", "Relu"), ("logits", "Identity"), ("probabilities", "Softmax"),
+    ]  # fmt: skip
+    assert result.graph.node("x").attr("shape") == Shape([8, 2])
+    assert result.signatures["classify"].outputs["scores"].name == "probabilities:0"
+
+
 # -- renaming --------------------------------------------------------------------------------------------
 
 
