@@ -66,6 +66,8 @@ _BY_REASON: dict[str, list[str]] = {
     ],
     "what an assertion says is of our own words": [
         "fc = tf.feature_column\nfc.input_layer({'x': tf.placeholder(tf.float32)}, [fc.numeric_column('x')])",
+        "tf.linalg.pinv(tf.placeholder(tf.float32), validate_args=True)",
+        "tf.linalg.lu_solve(f(None, None), i(None), f(None, 1), validate_args=True)",
     ],
     "TensorFlow writes the settings of its process into calls; what they call: test_polymorphic_functions": [
         "tf.function(lambda x: x * 2.0)(f(2))",

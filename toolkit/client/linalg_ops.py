@@ -201,6 +201,20 @@ def norm(
         return result if keepdims else array_ops.squeeze(result, axes)
 
 
+def normalize(
+    tensor: TensorLike, ord: Any = "euclidean", axis: Any = None, name: str | None = None
+) -> tuple[Tensor, Tensor]:
+    """A tensor divided by its `norm`, and the norm, which keeps the axes.
+
+    Raises:
+        UsageError: as `norm`.
+    """
+    with name_scope(name, "normalize", [tensor]):
+        given = convert_to_tensor(tensor)
+        length = math_ops.cast(norm(given, ord, axis, keepdims=True), given.dtype.base)
+        return given / length, length
+
+
 def tensordot(a: TensorLike, b: TensorLike, axes: Any, name: str | None = None) -> Tensor:
     """A contraction of two tensors over axes, by one matrix product; unknown sizes are asked for in the step.
 

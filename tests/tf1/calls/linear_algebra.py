@@ -13,6 +13,43 @@ CALLS: dict[str, list[str]] = {
     "linalg.triangular_solve": [
         "tf.matrix_triangular_solve(f(3, 3), f(3, 2))", "tf.linalg.triangular_solve(d(3, 3), d(3, 2), False, True, name='n')",
     ],
+    "linalg.expm": [
+        "tf.linalg.expm(f(3, 3))", "tf.linalg.expm(d(2, 3, 3), name='n')", "tf.linalg.expm(c(None, 3, 3))",
+        "tf.linalg.expm(tf.zeros([2, 0, 0]))",
+    ],
+    "linalg.pinv": [
+        "tf.linalg.pinv(f(3, 2))", "tf.linalg.pinv(d(None, None), 1e-3, True, 'n')",
+        "tf.linalg.pinv(tf.placeholder(tf.float32), validate_args=True)",
+    ],
+    "linalg.matrix_rank": [
+        "tf.linalg.matrix_rank(f(3, 2))", "tf.linalg.matrix_rank(d(None, None), name='n')",
+        "tf.linalg.matrix_rank(d(2, 3, 3), 1e-3, True)",
+    ],
+    "linalg.lstsq": [
+        "tf.matrix_solve_ls(f(3, 2), f(3, 1))", "tf.linalg.lstsq(d(2, 3), d(2, 1), 0.5, name='n')",
+        "tf.linalg.lstsq(f(3, 2), f(3, 1), fast=False)", "tf.linalg.lstsq(f(None, None), f(None, 1), l2_regularizer=f())",
+        "tf.linalg.lstsq(f(600, 20, 10), f(600, 20, 1))",
+    ],
+    "linalg.lu_solve": [
+        "tf.linalg.lu_solve(f(3, 3), i(3), f(3, 2))", "tf.linalg.lu_solve(d(2, 3, 3), i(2, 3), d(2, 3, 1), True, 'n')",
+        "tf.linalg.lu_solve(f(None, None), i(None), f(None, 1), validate_args=True)",
+    ],
+    "linalg.lu_matrix_inverse": [
+        "tf.linalg.lu_matrix_inverse(f(3, 3), i(3))", "tf.linalg.lu_matrix_inverse(d(2, 3, 3), i(2, 3), True, 'n')",
+    ],
+    "linalg.lu_reconstruct": [
+        "tf.linalg.lu_reconstruct(f(3, 3), i(3))", "tf.linalg.lu_reconstruct(d(2, 3, 3), i(2, 3), True, 'n')",
+    ],
+    "linalg.normalize": ["tf.linalg.normalize(f(2, 3))", "tf.linalg.normalize(d(2, 3), 1, axis=-1, name='n')"],
+    "linalg.tridiagonal_matmul": [
+        "tf.linalg.tridiagonal_matmul(f(3, 4), f(4, 2))", "tf.linalg.tridiagonal_matmul([d(4)] * 3, d(4, 2), 'sequence', 'n')",
+        "tf.linalg.tridiagonal_matmul(c(2, 4, 4), c(2, 4, 1), 'matrix')",
+    ],
+    "linalg.tridiagonal_solve": [
+        "tf.linalg.tridiagonal_solve(f(3, 4), f(4, 2))", "tf.linalg.tridiagonal_solve([d(3), d(4), d(3)], d(4), 'sequence', name='n')",
+        "tf.linalg.tridiagonal_solve(c(2, 4, 4), c(2, 1, 4), 'matrix', True, True, partial_pivoting=False)",
+        "tf.linalg.tridiagonal_solve(c(3, 4), c(4), conjugate_rhs=True, perturb_singular=True)",
+    ],
     "linalg.matvec": ["tf.linalg.matvec(f(3, 2), f(2))", "tf.linalg.matvec(f(3, 2), f(3), transpose_a=True, name='n')"],
     "quantization.dequantize": [
         "tf.dequantize(tf.placeholder(tf.quint8, [2]), 0.0, 1.0)",
