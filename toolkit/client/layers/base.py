@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
-from typing import Any, Self, cast
+from typing import Any, ClassVar, Self, cast
 
 from toolkit.client import math_ops, nest, nn_ops, session_stack
 from toolkit.client.context import get_default_graph
@@ -13,6 +13,7 @@ from toolkit.client.convert import DTypeLike, as_dtype, as_shape, convert_to_ten
 from toolkit.client.graph import Graph
 from toolkit.client.scopes import name_scope
 from toolkit.client.tensor import Tensor
+from toolkit.client.trackables import Trackable
 from toolkit.client.variable_store import VariableScope, get_variable, variable_scope
 from toolkit.errors import UsageError
 from toolkit.graph import dtypes
@@ -84,7 +85,7 @@ def activation_of(given: Any) -> Activation | None:
     return given
 
 
-class Layer:
+class Layer(Trackable):
     """A layer: `layer(inputs)` makes its variables the first time and applies it; later calls share them.
 
     A subclass overrides `build(input_shape)`, which makes variables by `add_weight`, and `call(inputs)`.
@@ -94,6 +95,8 @@ class Layer:
         name: of its variable scope; default: the class's name in snake case, made unique.
         dtype: of variables; default: the first input's.
     """
+
+    _UNTRACKED: ClassVar[frozenset[str]] = frozenset({"_weights", "_losses", "_updates", "_calls"})
 
     def __init__(self, trainable: bool = True, name: str | None = None, dtype: DTypeLike = None, **kwargs: Any):
         scope = kwargs.pop("_scope", None)

@@ -6,7 +6,7 @@ name given) that waits for all and counts the global step.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from toolkit.client import array_ops, math_ops, ops, variables
@@ -18,6 +18,7 @@ from toolkit.client.grouping import group
 from toolkit.client.operation import Operation
 from toolkit.client.scopes import colocate_with, control_dependencies, init_scope, name_scope
 from toolkit.client.tensor import IndexedSlices, Tensor, TensorLike
+from toolkit.client.trackables import Trackable
 from toolkit.client.train.slots import create_slot, zeros_slot
 from toolkit.client.variables import BaseVariable, Variable
 from toolkit.errors import GraphError, UsageError
@@ -32,7 +33,7 @@ _TYPES = (dtypes.float16, dtypes.bfloat16, dtypes.float32, dtypes.float64, dtype
 GradientAndVariable = tuple[Tensor | IndexedSlices | None, Any]
 
 
-class Optimizer:
+class Optimizer(Trackable):
     """Base of the optimizers. A subclass makes its slots, its hyper-parameters, and one update per variable."""
 
     def __init__(self, use_locking: bool, name: str):
@@ -212,6 +213,18 @@ class Optimizer:
             with with_variable.graph.colocate_with(with_variable):
                 self._shared[key] = Variable(value, False, name=name, use_resource=with_variable.is_resource)
         return self._shared[key]
+
+    def tracked_parts(self) -> dict[str, Any]:
+        """Its variables in the default graph that belong to no other variable."""
+        graph = get_default_graph()
+        return {
+            name: v for (name, home), v in sorted(self._shared.items(), key=lambda item: item[0][0]) if home is graph
+        }
+
+    def tracked_slots(self) -> Iterator[tuple[BaseVariable, str, BaseVariable]]:
+        for name in self.get_slot_names():
+            for v, slot in self._slots[name].items():
+                yield v, name, slot
 
     # -- looking -------------------------------------------------------------------------------------------
 

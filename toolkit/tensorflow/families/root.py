@@ -26,6 +26,7 @@ from toolkit.client.graph import Graph
 from toolkit.client.scatter import scatter_nd
 from toolkit.client.scopes import name_scope
 from toolkit.client.tensor import Tensor
+from toolkit.client.trackables import Trackable
 from toolkit.client.variables import BaseVariable
 from toolkit.graph import dtypes
 
@@ -137,7 +138,7 @@ def enable_v2_tensorshape() -> None:
     )
 
 
-class Module:
+class Module(Trackable):
     """Holds variables, and modules that do, as attributes; operations that its methods make share a scope of names.
 
     Args:

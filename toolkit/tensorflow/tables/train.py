@@ -25,6 +25,10 @@ HOMES: dict[str, str] = {
         train.cosine_decay train.cosine_decay_restarts train.linear_cosine_decay train.noisy_linear_cosine_decay
         train.piecewise_constant_decay
     """,
+    "toolkit.tensorflow.families.object_checkpoints": """
+        train.Checkpoint train.CheckpointManager train.CheckpointOptions
+    """,
+    "toolkit.client.trackables": "train.experimental.PythonState",
     "toolkit.tensorflow.families.coordinators": "train.Coordinator train.LooperThread",
     "toolkit.tensorflow.families.session_hooks": """
         train.SessionRunHook train.SessionRunArgs train.SessionRunContext train.SessionRunValues
