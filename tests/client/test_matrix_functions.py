@@ -71,9 +71,8 @@ def _exponentials(tf: Any, dtype: Any) -> list[Any]:
         gradient = tf.gradients(tf.reduce_sum(tf.square(found)), x)[0]
         scales = np.array([0.001, 0.02, 0.1, 0.4, 1.0, 4.0])[:, None, None]
         with tf.Session() as session:
-            return session.run([found, gradient], {"x:0": A * scales}) + [
-                session.run(found, {"x:0": np.full([1, 3, 3], np.inf)})
-            ]
+            values = session.run([found, gradient], {"x:0": A * scales})
+            return [*values, session.run(found, {"x:0": np.full([1, 3, 3], np.inf)})]
 
 
 @pytest.mark.tensorflow

@@ -106,11 +106,10 @@ def _joined(diagonals: Any) -> Tensor:
         raise ArgumentValueError(f"diagonals: expected a sequence of three, upper, main and lower, got {diagonals!r}")
     upper, main, lower = (convert_to_tensor(each) for each in cast("list[Any]", diagonals))
     shape = main.static_shape
-    for each in (upper, lower):
-        known = each.static_shape
-        if known.rank is not None and shape.rank is not None:
-            if not known.slice(0, -1).is_compatible_with(shape.slice(0, -1)):
-                raise ArgumentValueError(f"diagonals: {known} and {shape} differ in more than their last size")
+    for known in (upper.static_shape, lower.static_shape):
+        both = known.rank is not None and shape.rank is not None
+        if both and not known.slice(0, -1).is_compatible_with(shape.slice(0, -1)):
+            raise ArgumentValueError(f"diagonals: {known} and {shape} differ in more than their last size")
     lower = _filled(lower, "lower", shape, (1, 0))
     upper = _filled(upper, "upper", shape, (0, 1))
     return array_ops.stack((upper, main, lower), -2)
