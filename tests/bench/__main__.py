@@ -49,6 +49,12 @@ def _busy(settings: Settings) -> Iterable[Result]:
     return busy.run(settings)
 
 
+def _serving(settings: Settings) -> Iterable[Result]:
+    from tests.bench import serving
+
+    return serving.run(settings)
+
+
 def _startup(settings: Settings) -> Iterable[Result]:
     from tests.bench import startup
 
@@ -107,6 +113,7 @@ SUITES: dict[str, tuple[Callable[[Settings], Iterable[Result]], str]] = {
     "process": (_process, "whole commands beside TensorFlow's tools"),
     "cluster": (_cluster, "tensors between tasks of ours and of TensorFlow's"),
     "client": (_client, "making graphs by TensorFlow's names, and importing them"),
+    "serving": (_serving, "many threads that call one session, beside one caller and beside peers"),
     "busy": (_busy, "steps beside busy neighbours, with half the time, on one processor; each in new processes"),
 }
 

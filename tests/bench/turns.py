@@ -95,6 +95,10 @@ class Worker:
         """Run a burst; its outputs pass through `folder`. See `tests.bench.worker.burst`."""
         return self._saved(folder, seed=seed, warmup=warmup, timed=timed, settle=settle, least=least)
 
+    def serve(self, seed: int, folder: Path, callers: int, seconds: float) -> Burst:
+        """Have threads call the engine; their outputs pass through `folder`. See `tests.bench.worker.serve`."""
+        return self._saved(folder, seed=seed, callers=callers, seconds=seconds)
+
     def first_step(self, seed: int, folder: Path) -> Burst:
         """Load the engine and run one step; its outputs pass through `folder`."""
         return self._saved(folder, seed=seed)
@@ -148,7 +152,7 @@ class Burst:
     Attributes:
         seconds: of each timed run.
         outputs: of the first runs: "RUN.OUTPUT" to array.
-        processor: of a first step, seconds of the processors.
+        processor: of a first step, seconds of the processors; of callers, seconds a step, all together.
     """
 
     seconds: list[float]

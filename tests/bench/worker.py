@@ -64,14 +64,17 @@ def main() -> None:
 
     measured: Callable[..., dict[str, Any]]
     try:
-        measured = partial(first_step, loaded) if args.first_steps else partial(burst, loaded())
+        engine = None if args.first_steps else loaded()
+        measured = partial(first_step, loaded) if engine is None else partial(burst, engine)
+        served = partial(serve, engine)
     except UnsupportedError as error:
         answer(unsupported=str(error))
         return
     came_from(args.library)
     answer(ready=True)
     for line in sys.stdin:
-        figures = measured(workload, labels, **json.loads(line))
+        request = json.loads(line)
+        figures = (served if "callers" in request else measured)(workload, labels, **request)
         came_from(args.library)
         answer(**figures)
 
@@ -176,6 +179,52 @@ def burst(
             break
     np.savez(save, **{f"{run}.{i}": array for run, arrays in enumerate(kept) for i, array in enumerate(arrays)})
     return {"seconds": seconds}
+
+
+def serve(
+    engine: Any, workload: Any, labels: Sequence[str], *, callers: int, seconds: float, seed: int, save: str
+) -> dict[str, Any]:
+    """So many threads call the engine again and again, each with a feed of its own; their outputs go to `save`.
+
+    Returns:
+        "seconds": that each step took, of those that began after the first half second; "processor": seconds a step,
+        all callers together.
+    """
+    import threading
+
+    import numpy as np
+
+    random = np.random.default_rng(seed)
+    feeds = [[workload.feeds(random)[label] for label in labels] for _ in range(callers)]
+    kept: list[Any] = [None] * callers
+    taken: list[tuple[float, float]] = []
+    failed: list[BaseException] = []
+    begin = threading.Barrier(callers)
+
+    def call(number: int) -> None:
+        try:
+            kept[number] = engine.step(feeds[number])
+            begin.wait()
+            end = time.perf_counter() + seconds
+            while (start := time.perf_counter()) < end:
+                engine.step(feeds[number])
+                taken.append((start, time.perf_counter()))
+        except BaseException as error:
+            failed.append(error)
+            begin.abort()
+
+    threads = [threading.Thread(target=call, args=(number,)) for number in range(callers)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if failed:
+        raise failed[0]
+    np.savez(save, **{f"{n}.{i}": np.asarray(each) for n, outputs in enumerate(kept) for i, each in enumerate(outputs)})
+    first = min(start for start, _ in taken) + min(0.5, seconds / 4)
+    counted = sorted((start, end) for start, end in taken if start >= first)
+    whole = max(end for _, end in counted) - counted[0][0]
+    return {"seconds": [end - start for start, end in counted], "processor": whole / len(counted)}
 
 
 def _pool(draw: Callable[[], Values], count: int) -> Iterator[Values]:

@@ -25,6 +25,7 @@ from toolkit.compiler.pipeline import THREADS
 from toolkit.compiler.program import Program, locate
 from toolkit.compiler.settings import Settings
 from toolkit.compiler.transforms.batches import Shares, batch_of, is_share, part_of, piece_of, share_of
+from toolkit.compiler.turn import Turn
 from toolkit.errors import InternalError
 from toolkit.graph.garbage import no_collection
 from toolkit.limits.account import current, whole
@@ -34,10 +35,15 @@ _GIVEN_BACK = 1 << 20  # bytes of an initialiser's arena, from which it does not
 
 
 class Plan:
-    """A compiled program with the arenas to run it in."""
+    """A compiled program with the arenas to run it in.
 
-    def __init__(self, emitted: Executable, guards: list[Guard], notes: list[str]):
+    Attributes:
+        turn: what its steps take of the machine; None where they may have to wait for others (effects).
+    """
+
+    def __init__(self, emitted: Executable, guards: list[Guard], notes: list[str], turn: Turn | None = None):
         self.emitted = emitted
+        self.turn = turn
         self.guards = guards
         self.notes = notes
         self.nbytes = emitted.packed_bytes() + emitted.layout.size
@@ -125,6 +131,7 @@ class SharedPlan:
         self.share = share
         self.emitted, self.guards, self.nbytes = share.emitted, share.guards, share.nbytes
         self.notes = [*share.notes, "the batch is run in shares, one for each thread"]
+        self.turn = share.turn
         self.holds = share.holds
         self.make_ready = share.make_ready
         self._shares = shares
@@ -176,6 +183,7 @@ def _compiled(
     state: ImportState, block: Block, *, capture: bool,
 ) -> Plan:  # fmt: skip
     excluded: dict[str, str] = {}
+    turn = None if any(has_effect(operation) for operation in block.walk()) else Turn()
     there: set[str] | None = None  # nodes of the block as it was lifted
     while True:  # each round excludes one of `there` that was not excluded yet, so there are at most as many
         try:
@@ -192,4 +200,4 @@ def _compiled(
             excluded[blamed] = refusal.reason
             assert len(excluded) <= len(there)
             continue
-        return Plan(emitted, state.guards, block.notes + [f"{n}: {why}" for n, why in excluded.items()])
+        return Plan(emitted, state.guards, block.notes + [f"{n}: {why}" for n, why in excluded.items()], turn)

@@ -28,6 +28,7 @@ from toolkit.limits.account import current
 from toolkit.limits.exhaustion import exhaustion
 from toolkit.runtime.probes.base import Manner, manner_of
 from toolkit.runtime.step import DeviceStep
+from toolkit.runtime.turns import TURNS
 
 _MAX_PLANS = 16  # per program; the oldest goes
 _MAX_BYTES = 1 << 29  # of arenas and packed constants of a program's plans, beyond the newest
@@ -86,7 +87,7 @@ class CompiledExecutor:
             plan = self._planned(key, arguments, running, threads)
             if plan is None:
                 return self._reference().run(arguments, running)
-        return plan.run(arguments, running)
+        return plan.run(arguments, running) if plan.turn is None else TURNS.run(plan, arguments, running)
 
     def _planned(
         self, key: tuple[Any, ...], arguments: Sequence[Any], running: DeviceStep, threads: int | None

@@ -1,0 +1,232 @@
+"""Steps of many callers take turns: first come, first served, as many processors as they use, never for ever."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.patience import until
+from toolkit.compiler.turn import Turn
+from toolkit.errors import CancelledError
+from toolkit.formats.tensor import from_array
+from toolkit.graph import dtypes
+from toolkit.graph.graph import Graph
+from toolkit.graph.shape import Shape
+from toolkit.runtime import turns
+from toolkit.runtime.session import Session
+from toolkit.runtime.turns import TURNS, Turns
+
+
+class Step:
+    """A step that may be cancelled."""
+
+    is_cancelled = False
+
+    def check_cancelled(self) -> None:
+        if self.is_cancelled:
+            raise CancelledError("it is over")
+
+
+class Plan:
+    """Notes when it runs, and runs until it is let go."""
+
+    def __init__(self, line: Line, busy: float | None = None):
+        self.turn: Turn | None = Turn()
+        self.turn.busy = busy
+        self.line = line
+
+    def run(self, arguments: Sequence[Any], running: Any) -> list[Any]:
+        self.line.begun.append(arguments[0])
+        self.line.let_go[arguments[0]].wait()
+        return list(arguments)
+
+
+class Line:
+    """Two processors, and threads that stand in line for them in the order in which they are started."""
+
+    def __init__(self) -> None:
+        self.turns = Turns(count=lambda: 2)
+        self.begun: list[int] = []
+        self.let_go: dict[int, threading.Event] = {}
+        self.threads: list[threading.Thread] = []
+        self.errors: dict[int, BaseException] = {}
+
+    def start(self, number: int, plan: Plan, step: Any = None) -> None:
+        self.let_go[number] = threading.Event()
+
+        def run() -> None:
+            try:
+                assert self.turns.run(plan, [number], step or Step()) == [number]
+            except BaseException as error:
+                self.errors[number] = error
+
+        seen = self.turns.waiting + len(self.begun)
+        self.threads.append(threading.Thread(target=run))
+        self.threads[-1].start()
+        until(lambda: self.turns.waiting + len(self.begun) > seen, "the line")
+
+    def end(self, *numbers: int) -> None:
+        for number in numbers:
+            self.let_go[number].set()
+        for thread in self.threads if len(self.let_go) == len(numbers) else ():
+            thread.join()
+
+    def runs(self, *numbers: int) -> bool:
+        until(lambda: len(self.begun) >= len(numbers), "the line")
+        return self.begun == list(numbers)
+
+
+def test_one_after_the_other_in_the_order_in_which_they_came() -> None:
+    line = Line()
+    plan = Plan(line)
+    for number in range(5):
+        line.start(number, plan)
+    assert line.begun == [0]
+    for number in range(4):
+        line.let_go[number].set()
+        assert line.runs(*range(number + 2))
+    line.end(*range(5))
+    assert not line.errors
+
+
+def test_those_that_use_one_processor_run_beside_each_other() -> None:
+    line = Line()
+    for number in range(3):
+        line.start(number, Plan(line, busy=1.1))
+    assert line.runs(0, 1)
+    line.start(3, Plan(line, busy=2.0))
+    line.let_go[0].set()
+    assert line.runs(0, 1, 2)
+    line.let_go[1].set()
+    line.let_go[2].set()
+    assert line.runs(0, 1, 2, 3)
+    line.end(*range(4))
+
+
+def test_who_wants_more_than_there_is_runs_alone() -> None:
+    line = Line()
+    line.start(0, Plan(line, busy=9.0))
+    line.start(1, Plan(line, busy=9.0))
+    assert line.begun == [0]
+    line.let_go[0].set()
+    assert line.runs(0, 1)
+    line.end(0, 1)
+
+
+def test_who_is_cancelled_leaves_the_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(turns, "_LOOK", 0.001)
+    line = Line()
+    plan, step = Plan(line), Step()
+    line.start(0, plan)
+    line.start(1, plan, step)
+    line.start(2, plan)
+    step.is_cancelled = True
+    until(lambda: line.turns.waiting == 1, "the line")
+    line.let_go[0].set()
+    assert line.runs(0, 2)
+    line.end(0, 1, 2)
+    assert isinstance(line.errors[1], CancelledError) and len(line.errors) == 1
+
+
+def test_nobody_waits_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(turns, "_LOOK", 0.001)
+    monkeypatch.setattr(turns, "MOST_WAITED", 0.0)
+    line = Line()
+    plan = Plan(line)
+    line.start(0, plan)
+    line.start(1, plan)  # goes on without its turn
+    assert line.runs(0, 1)
+    line.end(0, 1)
+    line = Line()
+    line.start(0, plan := Plan(line))
+    line.end(0)
+    assert line.turns.run(plan, [0], Step()) == [0]  # and the line is as it was
+
+
+def test_a_step_in_a_step_and_a_short_one_do_not_wait() -> None:
+    line = Line()
+    inner, short = Plan(line), Plan(line)
+    assert short.turn is not None
+    short.turn.seconds = turns.LEAST / 2
+    line.let_go = {number: threading.Event() for number in range(3)}
+    line.let_go[1].set()
+    line.let_go[2].set()
+
+    class Outer(Plan):
+        def run(self, arguments: Sequence[Any], running: Any) -> list[Any]:
+            return line.turns.run(inner, [1], running)
+
+    assert line.turns.run(Outer(line), [0], Step()) == [1]
+    line.start(0, Plan(line))
+    assert line.turns.run(short, [2], Step()) == [2]
+    line.end(0)
+    for thread in line.threads:
+        thread.join()
+
+
+def test_an_error_gives_the_turn_back() -> None:
+    line = Line()
+
+    class Fails(Plan):
+        def run(self, arguments: Sequence[Any], running: Any) -> list[Any]:
+            raise ValueError("no")
+
+    for _ in range(3):
+        with pytest.raises(ValueError, match="no"):
+            line.turns.run(Fails(line), [0], Step())
+
+
+def test_what_a_step_takes_is_measured_while_it_is_alone() -> None:
+    clock = iter(range(0, 100, 1))
+    spent = iter([0.0, 1.9, 10.0, 10.9])
+    alone = Turns(lambda: 2, lambda: float(next(clock)), lambda: next(spent))
+    line = Line()
+    line.let_go[0] = threading.Event()
+    line.let_go[0].set()
+    plan = Plan(line)
+    assert plan.turn is not None and plan.turn.share(2) == 2  # nothing is known
+    alone.run(plan, [0], Step())
+    assert plan.turn.busy == 1.9 and plan.turn.share(8) == 2 and plan.turn.share(1) == 1
+    turn = Turn()
+    for _ in range(9):
+        turn.add(1.0, 0.9)
+    turn.add(1.0, None)  # others ran, too
+    assert turn.busy is not None and turn.share(2) == 1
+
+
+@pytest.mark.parametrize("threads", [None, 1])
+def test_callers_of_one_session_get_their_own_results(threads: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    graph = Graph()
+    x = graph.add("Placeholder", "x", attrs={"dtype": dtypes.float32, "shape": Shape([4, 300])})
+    weights = np.random.default_rng(1).standard_normal((300, 300)).astype(np.float32)
+    for number in range(4):
+        w = graph.add("Const", f"w{number}", attrs={"dtype": dtypes.float32, "value": from_array(weights / 20)})
+        product = graph.add("MatMul", f"p{number}", [x, w], attrs={"T": dtypes.float32})
+        x = graph.add("Relu", f"y{number}", [product], attrs={"T": dtypes.float32})
+    monkeypatch.setattr(turns, "LEAST", 0.0)
+    taken: list[int] = []
+    take: Callable[..., None] = TURNS._take  # pyright: ignore[reportPrivateUsage]
+    monkeypatch.setattr(TURNS, "_take", lambda share, running: (taken.append(share), take(share, running)))
+    values = np.random.default_rng(2).standard_normal((8, 4, 300)).astype(np.float32)
+    with Session(graph, threads=threads) as session:
+        step = session.make_callable("y3:0", ["x:0"])
+        expected = [step(value) for value in values]
+        found: dict[int, list[Any]] = {}
+
+        def call(number: int) -> None:
+            found[number] = [step(values[number]) for _ in range(5)]
+
+        threads_ = [threading.Thread(target=call, args=(number,)) for number in range(8)]
+        for each in threads_:
+            each.start()
+        for each in threads_:
+            each.join()
+    assert len(taken) == 48
+    for number in range(8):
+        for result in found[number]:
+            np.testing.assert_array_equal(result, expected[number])
+    assert not TURNS.waiting
