@@ -97,3 +97,11 @@ def _child(enter: Node, outside: StaticFrame, by_name: dict[str, StaticFrame]) -
     elif child.parent is not outside:
         raise GraphError(f"the loop frame '{name}' is entered from two different frames", node=enter.name)
     return child
+
+
+def is_pivot(node: Node) -> bool:
+    """Whether a node only says that an iteration has begun: an Identity of a state that the condition lets through."""
+    if node.op != "Identity" or node.control_inputs:
+        return False
+    switch, side = node.inputs[0]
+    return switch.op == "Switch" and side == 1 and switch.inputs[1].node.op == "LoopCond"

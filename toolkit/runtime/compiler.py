@@ -14,6 +14,7 @@ from toolkit.graph.node import Node, Output
 from toolkit.graph.shape import Shape
 from toolkit.kernels import registry
 from toolkit.passes.base import PassResult
+from toolkit.passes.bring_near import bring_near
 from toolkit.passes.client_graph import rewrite_for_execution, rewrite_for_partial_run
 from toolkit.passes.moved import Moved, moved_to_only_device
 from toolkit.passes.partition import by_task, split
@@ -88,7 +89,8 @@ class Compiler:
         parts = dict.fromkeys(self._workers, client)
         if len(self._workers) > 1:
             tag = f"S{next(self._numbers)}_"
-            parts = split(client, by_task, incarnation=self._incarnations.__getitem__, tag=tag)
+            near = bring_near(client, by_task, shared=False)
+            parts = split(near, by_task, incarnation=self._incarnations.__getitem__, tag=tag)
             note_waits(list(parts.values()))
         return CompiledStep(stages, len(feeds), len(fetches), parts, self._workers)
 

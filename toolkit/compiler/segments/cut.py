@@ -21,6 +21,9 @@ from toolkit.compiler.segments.waits import CircularError, Together, Waits, is_f
 from toolkit.graph.node import Node
 from toolkit.kernels.registry import Kind
 
+#: ops that make what holds tensors of one step, and fill it
+_LISTS = frozenset({"StackV2", "TensorArrayV3", "TensorArrayScatterV3", "TensorListFromTensor", "TensorListReserve",
+                    "EmptyTensorList"})  # fmt: skip
 _LEAST = 3  # nodes of a segment; fewer are called by the dataflow executor as soon as each can run
 
 Key = tuple[int, tuple[int, int], frozenset[Hashable]]  # frame, level, what else it waits for
@@ -93,16 +96,20 @@ class Cut:
         return id(self.loops.home[position]), waits.level, waits.outside
 
     def _sink(self) -> None:
-        """What only prepares what others take, as reads of weights do, moves to the first of those."""
+        """What only prepares what others take, as reads of weights do, moves to the first of those.
+
+        So do stacks, arrays and lists, whatever is put into them: what they hold is known where they are made.
+        """
         root = id(self.program.all_frames[0])
         movable = [False] * len(self.steps)
         for position, step in enumerate(self.steps):
             key = self.keys[position]
-            is_pure = step.role is Role.KERNEL and (step.kind is Kind.PURE or step.node.op == "ReadVariableOp")
+            is_list = step.node.op in _LISTS
+            prepares = is_list or step.kind is Kind.PURE or step.node.op == "ReadVariableOp"
             movable[position] = (
-                key is not None and key[0] == root and is_pure and not step.is_target and not step.controls
-                and self.loops.whole[position] is None
-                and all(self.free[src] or movable[src] for src, _ in step.inputs)
+                key is not None and key[0] == root and step.role is Role.KERNEL and prepares and not step.is_target
+                and not step.controls and self.loops.whole[position] is None
+                and (is_list or all(self.free[src] or movable[src] for src, _ in step.inputs))
             )  # fmt: skip
         for position in range(len(self.steps) - 1, -1, -1):
             if movable[position]:

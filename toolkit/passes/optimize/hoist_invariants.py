@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from toolkit.errors import GraphError
-from toolkit.graph.frames import StaticFrame, assign_frames
+from toolkit.graph.frames import StaticFrame, assign_frames, is_pivot
 from toolkit.graph.graph import Graph
 from toolkit.graph.node import ENTER_OPS, SWITCH_OPS, Node, Output
 from toolkit.passes.base import PassResult
@@ -81,7 +81,7 @@ class _Hoisting:
             return False
         constants = [source for source, _ in node.inputs if source.op == "Const"]
         waits = [each for waiting in (node, *constants) for each in waiting.control_inputs]
-        if not all(_is_pivot(each) for each in waits):
+        if not all(is_pivot(each) for each in waits):
             return False
         if node.op == "Pow" and not node.output_types[0].is_floating:
             return False
@@ -125,11 +125,3 @@ class _Hoisting:
                 made = self.work.add_copy(source, f"{source.name}/before", (), waits)
                 inputs.append(Output(made, index))
         return self.work.add_copy(node, f"{node.name}/before", inputs)
-
-
-def _is_pivot(node: Node) -> bool:
-    """Whether a node only says that an iteration has begun: an Identity of a state that the condition lets through."""
-    if node.op != "Identity" or node.control_inputs:
-        return False
-    switch, side = node.inputs[0]
-    return switch.op == "Switch" and side == 1 and switch.inputs[1].node.op == "LoopCond"

@@ -18,9 +18,10 @@ from toolkit.graph.device import DeviceSpec
 from toolkit.graph.graph import Graph
 from toolkit.kernels import device_types
 from toolkit.kernels.device_memory import MemoryStatistics
+from toolkit.passes.bring_near import bring_near
 from toolkit.passes.client_graph import feed_key, fetch_key
 from toolkit.passes.memory_types import MemoryTypes
-from toolkit.passes.partition import split
+from toolkit.passes.partition import by_device, split
 from toolkit.runtime.barrier import run_together
 from toolkit.runtime.devices import Device
 from toolkit.runtime.executor import Executor, make_executor
@@ -96,7 +97,7 @@ class LocalWorker:
     def register(self, graph: Graph) -> Registered:
         """See `Worker.register`."""
         graph, arguments, results = _numbered(graph)
-        parts = {self._devices[0].name: graph} if len(self._devices) == 1 else split(graph)
+        parts = {self._devices[0].name: graph} if len(self._devices) == 1 else split(self._near(graph))
         programs = {device: self._program(device, part) for device, part in parts.items()}
         together = Together(list(programs.values()))
         if len(programs) > 1:
@@ -106,6 +107,10 @@ class LocalWorker:
         handle = next(self._handles)
         self._graphs[handle] = _Runnable(partitions, len(results))
         return Registered(handle, tuple(map(feed_key, arguments)), tuple(map(fetch_key, results)), parts)
+
+    def _near(self, graph: Graph) -> Graph:
+        """The graph that is split among the devices; by tokens the one that was given, as others would run it."""
+        return graph if self._environment.force_tokens else bring_near(graph, by_device, shared=True)
 
     def _program(self, device: str, graph: Graph) -> Program:
         environment = self._environment
