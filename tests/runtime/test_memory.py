@@ -109,7 +109,7 @@ def _ancestors(node: Node) -> list[Node]:
 @pytest.mark.parametrize("tokens", [False, True], ids=["flat", "tokens"])
 @pytest.mark.parametrize("length", [2, 3, 20])
 def test_a_chain_holds_two_tensors_at_once(tokens: bool, length: int) -> None:
-    tracer = TraceProbe()
+    tracer = TraceProbe(per_node=True)
     Session(chain(length), force_tokens=tokens).run(f"t{length - 1}:0", {"x:0": X}, probe=tracer)
     (usage,) = tracer.memory.by_device.values()
     assert (usage.peak, usage.allocated, usage.at) == (2 * BYTES, length * BYTES, "t1")
@@ -134,7 +134,7 @@ def test_memory_is_counted_per_device_and_step() -> None:
             dev.device[-5:]: max(entry.memory[0].allocator_bytes_in_use for entry in dev.node_stats)
             for dev in metadata.step_stats.dev_stats
         }
-        assert peaks["CPU:0"] == 2 * BYTES
+        assert peaks["CPU:0"] in (BYTES, 2 * BYTES)  # compiled, a chain may be computed in one place
         assert 0 < peaks["CPU:1"] <= BYTES + BYTES // 2
 
 

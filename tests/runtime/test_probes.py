@@ -37,12 +37,13 @@ def model(tmp_path: Path) -> str:
 
 def test_chrome_trace_and_run_metadata(model: str, tmp_path: Path) -> None:
     trace, metadata = tmp_path / "trace.json", tmp_path / "metadata.pb"
-    assert graphmill(["run", model, "--feed", "x=[1,2,3]", "--fetch", "sum", "--trace", str(trace)]) == 0
+    assert graphmill(["run", model, "--feed", "x=[1,2,3]", "--fetch", "sum", "--per-node", "--trace", str(trace)]) == 0
     events = [e for e in json.loads(trace.read_text())["traceEvents"] if e["ph"] == "X"]
     assert [e["args"]["node"] for e in events] == ["net/log", "net/relu", "sum"]
     assert all(e["dur"] >= 0 and e["ts"] >= 0 for e in events)
     assert events[0]["args"]["outputs"] == ["float32[3]"]
-    assert graphmill(["run", model, "--feed", "x=[1,2,3]", "--fetch", "sum", "--trace", str(metadata)]) == 0
+    line = ["run", model, "--feed", "x=[1,2,3]", "--fetch", "sum", "--per-node"]
+    assert graphmill([*line, "--trace", str(metadata)]) == 0
     stats = config_pb2.RunMetadata.FromString(metadata.read_bytes()).step_stats
     assert [node.node_name for node in stats.dev_stats[0].node_stats] == ["net/log", "net/relu", "sum"]
 
@@ -53,13 +54,13 @@ def test_tensorflow_reads_the_metadata(model: str, tmp_path: Path, tf: object) -
     from tensorflow.python.client import timeline
 
     path = tmp_path / "m.pb"
-    assert graphmill(["run", model, "--feed", "x=[1,2]", "--fetch", "sum", "--trace", str(path)]) == 0
+    assert graphmill(["run", model, "--feed", "x=[1,2]", "--fetch", "sum", "--per-node", "--trace", str(path)]) == 0
     stats = theirs.RunMetadata.FromString(path.read_bytes()).step_stats
     assert "net/log" in timeline.Timeline(stats).generate_chrome_trace_format()
 
 
 def test_profile(model: str, capsys: pytest.CaptureFixture[str]) -> None:
-    line = ["run", model, "--feed", "x=[1,2,3]", "--fetch", "sum", "--steps", "3", "--profile"]
+    line = ["run", model, "--feed", "x=[1,2,3]", "--fetch", "sum", "--steps", "3", "--per-node", "--profile"]
     assert graphmill(line) == 0
     text = capsys.readouterr().out
     rows = {row.split()[0]: row.split() for row in text.splitlines() if row.startswith(("Log", "net/log"))}
@@ -72,7 +73,7 @@ def test_dump(model: str, tmp_path: Path) -> None:
     assert graphmill(line) == 0
     names = sorted(p.name for p in folder.iterdir())
     assert names == [f"net%2F{op}_0_{run}.npy" for op in ("log", "relu") for run in (0, 1)]
-    np.testing.assert_array_equal(np.load(folder / names[0]), np.log(np.float32([1, 2, 3])))
+    np.testing.assert_array_equal(np.load(folder / names[0]), np.log(np.array([1, 2, 3], np.float32)))
 
 
 def test_dump_of_nothing(model: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -101,7 +102,7 @@ def test_probes_see_the_same_in_both_executors(model: str) -> None:
 
     seen: list[list[str]] = []
     for tokens in (False, True):
-        probe = TraceProbe()
+        probe = TraceProbe(per_node=True)
         Session(read_graph(model), force_tokens=tokens).run("sum:0", {"x": [1.0]}, probe=probe)
         seen.append([span.node for span in probe.spans])
     assert seen[0] == seen[1]
@@ -110,6 +111,6 @@ def test_probes_see_the_same_in_both_executors(model: str) -> None:
 def test_a_trace_has_a_limit(model: str) -> None:
     from toolkit.formats.model import read_graph
 
-    probe = TraceProbe(limit=2)
+    probe = TraceProbe(limit=2, per_node=True)
     Session(read_graph(model)).run("sum:0", {"x": [1.0]}, probe=probe)
     assert len(probe.spans) == 2 and probe.dropped == 1

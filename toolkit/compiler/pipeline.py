@@ -39,7 +39,7 @@ from toolkit.compiler.backends.cpu.networks.panels import lower_panels
 from toolkit.compiler.backends.cpu.networks.strips import join_strips
 from toolkit.compiler.backends.cpu.networks.windows import lower_windows
 from toolkit.compiler.backends.cpu.threads import THREADS
-from toolkit.compiler.context import RunningStep
+from toolkit.compiler.context import RunningStep, compiling
 from toolkit.compiler.importer.order import delay
 from toolkit.compiler.ir.block import Block, clone
 from toolkit.compiler.ir.effects import has_effect, may_change_variables
@@ -424,7 +424,8 @@ def apply_passes(block: Block, to: Compilation, passes: Sequence[Pass] | None = 
     for each in PASSES if passes is None else passes:
         if each.applies(block, to):
             try:
-                each.apply(block, to)
+                with compiling(to.running, each.name):
+                    each.apply(block, to)
             except (NotSupportedError, GraphmillError, MemoryError):
                 raise
             except Exception as error:
@@ -478,9 +479,11 @@ def compile_block(block: Block, settings: Settings, excluded: dict[str, str], ru
     if to.onednn:
         to.settings = replace(settings, target=offered(settings.target))
     apply_passes(block, to)
-    donated = find_donated(block, to.target.copies.donated)
-    layout = plan_arena(block, _is_in_arena, alias_of, reusable, may_expose, elsewhere=donated)
-    emitted = Emitter(block, layout, to.target, donated).write(WRITERS, write_kernel)
+    with compiling(running, "plan_arena"):
+        donated = find_donated(block, to.target.copies.donated)
+        layout = plan_arena(block, _is_in_arena, alias_of, reusable, may_expose, elsewhere=donated)
+    with compiling(running, "emit"):
+        emitted = Emitter(block, layout, to.target, donated).write(WRITERS, write_kernel)
     emitted.initialises = to.initialises
     for operation in block.operations:
         operation.release()  # folding made copies of weights

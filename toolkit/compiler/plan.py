@@ -12,7 +12,7 @@ from typing import Any
 
 from toolkit.compiler import pipeline
 from toolkit.compiler.backends.base import SOURCE_NAME, Executable, Instance
-from toolkit.compiler.context import RunningStep
+from toolkit.compiler.context import RunningStep, compiling
 from toolkit.compiler.importer.control import UnstructuredError
 from toolkit.compiler.importer.lift import Lifter
 from toolkit.compiler.importer.state import Guard, ImportState
@@ -64,8 +64,13 @@ class Plan:
         try:
             instance = free.pop()
         except IndexError:
-            instance = self._instantiate()
+            with compiling(running, "make_arena"):
+                instance = self._instantiate()
         try:
+            if running.watcher is not None:
+                results, entries, marks = instance.run_marked(arguments, running)
+                running.watcher.ran_plan(entries, running.device_name, marks)
+                return results
             return instance.run(arguments, running)
         except Exception as error:
             raise self._located(error, running) from error.__cause__
@@ -168,13 +173,14 @@ def build(
 def _lifted(
     program: Program, arguments: Sequence[Any], running: RunningStep, *, capture: bool
 ) -> tuple[ImportState, Block]:
-    state = ImportState(running, capture=capture, on_host=program.memory is None)
-    lifter = Lifter(state)
-    lifter.lift(program, arguments)
-    block = lifter.block
-    block.drop_unused(has_effect)
-    drop_states(block, has_effect)
-    block.drop_unused(has_effect)
+    with compiling(running, "import"):
+        state = ImportState(running, capture=capture, on_host=program.memory is None)
+        lifter = Lifter(state)
+        lifter.lift(program, arguments)
+        block = lifter.block
+        block.drop_unused(has_effect)
+        drop_states(block, has_effect)
+        block.drop_unused(has_effect)
     return state, block
 
 

@@ -23,7 +23,7 @@ from toolkit.formats.documents import load_json
 from toolkit.formats.traces import GZIP
 from toolkit.graph import dtypes
 
-_LABEL = re.compile(r"= ?([A-Za-z_]\w*)\(")
+_LABEL = re.compile(r"= ?([A-Za-z_][\w+]*)\(")  # a fused primitive has several ops
 _OUTPUT = re.compile(r"(\w+)\[([\d, ]*)\]")
 # Streams of a GPU repeat what its compute device lists; they are lanes of their own, and no costs.
 STREAM = "/stream:"

@@ -245,7 +245,7 @@ class Job:
         if line := granted(model.folder or model.source, options):
             self.log(line)
         self.scaffold = Scaffold.of(model.meta, Saver(model.meta, options.keep, options.keep_every_n_hours))
-        self.tracer = TraceProbe() if options.trace or options.profile else None
+        self.tracer = TraceProbe(per_node=options.per_node) if options.trace or options.profile else None
         self.measure = MeasureProbe() if options.measure else None
         self.dump: DumpProbe | None = None
         self.probe = self._make_probe()
@@ -276,7 +276,7 @@ class Job:
             return
         spans = self.tracer.timeline()
         if self.tracer.dropped:
-            self.log(f"the trace is cut after {len(spans)} kernels; {self.tracer.dropped} more ran")
+            self.log(f"the trace is cut after {len(self.tracer.spans)} kernels; {self.tracer.dropped} more ran")
         if self.options.trace is not None:
             write_trace(self.options.trace, spans)
         if self.options.profile:

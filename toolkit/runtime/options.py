@@ -102,13 +102,16 @@ class RunOptions:
         "--patience", "Stop when the first fetched scalar has not fallen for N steps.", "N", least=1
     )
     trace: str | None = _option(
-        "--trace", "Write a timeline of the nodes (uncompiled): Chrome's JSON, or RunMetadata for .pb.", "FILE",
+        "--trace", "Write a timeline of what runs: Chrome's JSON, or RunMetadata for .pb.", "FILE",
         writes="file",
     )  # fmt: skip
+    per_node: bool = _option(
+        "--per-node", "Have --trace, --profile and --check-numerics look at nodes run one by one.", default=False
+    )
     measure: str | None = _option(
         "--measure", "Write what each node takes, for place --costs (uncompiled).", "FILE", writes="file"
     )
-    profile: bool = _option("--profile", "Print where time and memory went, node by node (uncompiled).", default=False)
+    profile: bool = _option("--profile", "Print where time and memory went.", default=False)
     profile_dir: str | None = _option(
         "--profile-dir", "While training, write timelines and RunMetadata of steps to DIR.", "DIR", writes="folder"
     )

@@ -72,7 +72,7 @@ class CompiledExecutor:
         threads = THREADS.free if self._threads is None else self._threads
         if threads is not None or THREADS.is_set:
             THREADS.use(threads)
-        if running.probe is not None and (manner := manner_of(running.probe)) is not Manner.COMPILED:
+        if running.probe is not None and self._is_looked_at(manner := manner_of(running.probe)):
             return self._probed(manner).run(arguments, running)
         if self._unplanned is not None:
             return self._reference().run(arguments, running)
@@ -169,8 +169,12 @@ class CompiledExecutor:
             self._node_by_node = self._make_reference(self._program)
         return self._node_by_node
 
+    def _is_looked_at(self, manner: Manner) -> bool:
+        """Whether a probe sees something else than plans; kernels are all that there is on devices with a memory."""
+        return manner is not Manner.COMPILED and (manner is not Manner.PLANNED or self._program.memory is not None)
+
     def _probed(self, manner: Manner) -> Reference:
-        if manner is Manner.NODE_BY_NODE:
+        if manner in (Manner.NODE_BY_NODE, Manner.PLANNED):
             return self._reference()
         if self._by_tokens is None:
             from toolkit.runtime.tokens import TokenExecutor

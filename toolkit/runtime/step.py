@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from toolkit.errors import CancelledError
 from toolkit.kernels.context import RefVariable
@@ -15,6 +15,9 @@ from toolkit.runtime.inter_op import InterOpPool
 from toolkit.runtime.probes.base import Manner, Probe, manner_of
 from toolkit.runtime.rendezvous import LocalRendezvous
 from toolkit.runtime.resources import ResourceManager
+
+if TYPE_CHECKING:
+    from toolkit.compiler.context import Watcher
 
 T = TypeVar("T")
 
@@ -61,6 +64,14 @@ class DeviceStep:
         self._cancellation: CancellationManager | None = None
         self._rendezvous: LocalRendezvous | None = None
         self._step_resources: ResourceManager | None = None
+
+    @property
+    def watcher(self) -> Watcher | None:
+        """Who is told what compiled functions do, if somebody is."""
+        probe = self.probe
+        if probe is None or manner_of(probe) is not Manner.PLANNED:
+            return None
+        return cast("Watcher", probe)
 
     @property
     def cancellation(self) -> CancellationManager:
@@ -122,7 +133,7 @@ class DeviceStep:
         state = self.graph_seed_state
         if site:
             state = state.setdefault(site + "/", {})  # no node has a name that ends so
-        looked_into = manner_of(self.probe) is Manner.NODE_BY_NODE or not site
+        looked_into = manner_of(self.probe) in (Manner.NODE_BY_NODE, Manner.PLANNED) or not site
         probe = self.probe if looked_into else None
         made = DeviceStep(
             self.step_id, self.resources, self.functions, state, self._session, probe=probe, pool=self.pool

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
+from toolkit.compiler.context import Watcher
 from toolkit.graph.graph import Graph
 from toolkit.graph.node import Node
 from toolkit.kernels import registry
@@ -91,3 +92,9 @@ class _Named:
         self, node: Node, device: str, start_ns: int, end_ns: int, inputs: Sequence[Any], outputs: Sequence[Any]
     ) -> None:
         self._probe.ran(node, device or self._device, start_ns, end_ns, inputs, outputs)
+
+    def ran_plan(self, entries: Sequence[Any], device: str, marks: list[int]) -> None:
+        cast("Watcher", self._probe).ran_plan(entries, device or self._device, marks)
+
+    def compiled(self, what: str, start_ns: int, end_ns: int) -> None:
+        cast("Watcher", self._probe).compiled(what, start_ns, end_ns)

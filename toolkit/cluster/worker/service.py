@@ -171,7 +171,8 @@ class WorkerService:
         if len(feeds) < len(request.send):
             raise InvalidArgumentError("two tensors are sent under the same key")
         options = request.exec_opts
-        probe = TraceProbe() if options.record_timeline or options.record_costs else None
+        # costs are wanted of nodes, one by one
+        probe = TraceProbe(per_node=options.record_costs) if options.record_timeline or options.record_costs else None
         if request.is_partial:
             values = session.run_partially(
                 request.graph_handle, request.step_id, feeds, request.recv_key,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from types import CodeType
 from typing import Any, Protocol
 
@@ -13,6 +14,28 @@ from toolkit.compiler.ir.value import Value
 
 #: the file that generated code is said to be from, by which a traceback finds its operation
 SOURCE_NAME = "<plan>"
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """What is told of one thing that a compiled function does: a primitive, a fused loop, a kernel.
+
+    Attributes:
+        node: the node whose outputs it makes.
+        op: what it does, by the ops of its nodes.
+        inputs: what it takes, by the nodes that made it.
+        outputs: type, shape and bytes of each.
+        others: further nodes that it does the work of.
+        made_bytes: what it fills of the function's memory; `in_use_bytes`: what of that holds something then.
+    """
+
+    node: str
+    op: str
+    inputs: tuple[str, ...]
+    outputs: tuple[tuple[str, tuple[int, ...], int], ...]
+    others: tuple[str, ...]
+    made_bytes: int
+    in_use_bytes: int
 
 
 class Placement(Protocol):
@@ -40,6 +63,17 @@ class Instance(Protocol):
     @property
     def run(self) -> Callable[[Any, RunningStep], list[Any]]:
         """Takes the arguments' values; returns those of the results."""
+        ...
+
+    def run_marked(
+        self, arguments: Sequence[Any], running: RunningStep
+    ) -> tuple[list[Any], Sequence[Entry], list[int]]:
+        """Run, and note the time on the way.
+
+        Returns:
+            the results, what was done, and when each of that was over, on the clock of `time.perf_counter_ns`; 0 for
+            what is on a branch that was not taken. The last number is when all of it began.
+        """
         ...
 
     def close(self) -> None:

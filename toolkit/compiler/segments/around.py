@@ -88,7 +88,7 @@ class Around:
         if position in self._places:
             return
         steps = [self._cut.steps[each] for each in group]
-        node = self._names.add("NoOp", self._names.unique_name(f"{steps[0].node.name}/and_others"))
+        node = self._names.add("_Recv", self._names.unique_name(f"{steps[0].node.name}/and_others"))
         place = self._add(Step(node, Role.KERNEL, Kind.ASYNC, receiving(steps), [], [], (), len(group)), position)
         self._firsts[place] = group[0]
         for number, each in enumerate(group):

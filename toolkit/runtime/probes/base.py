@@ -7,6 +7,7 @@ from enum import Enum
 from typing import Any, Protocol, cast
 
 from schemas import step_stats_pb2
+from toolkit.compiler.context import Watcher
 from toolkit.graph.node import Node
 
 
@@ -16,6 +17,7 @@ class Manner(Enum):
     NODE_BY_NODE = "every kernel is looked at, in whatever executor does so"  # what a probe wants that says nothing
     LOOKED_AT = "every kernel is looked at, in the dataflow executor, but none inside of functions"
     BY_TOKENS = "in the dataflow executor, and nothing is looked at"
+    PLANNED = "compiled, and what compiled functions do is told (`Watcher`); kernels outside of them are looked at"
     COMPILED = "as if there were no probe"
 
 
@@ -52,7 +54,7 @@ def tell_duration(probe: Probe, seconds: float) -> None:
 
 def looks(probe: Probe | None) -> bool:
     """Whether a probe wants to see the kernels of the step that it was given to."""
-    return manner_of(probe) in (Manner.NODE_BY_NODE, Manner.LOOKED_AT)
+    return manner_of(probe) in (Manner.NODE_BY_NODE, Manner.LOOKED_AT, Manner.PLANNED)
 
 
 class HearsOfTasks(Protocol):
@@ -91,6 +93,15 @@ class Probes:
     ) -> None:
         for probe in self.probes:
             probe.ran(node, device, start_ns, end_ns, inputs, outputs)
+
+    def ran_plan(self, entries: Sequence[Any], device: str, marks: list[int]) -> None:
+        """See `Watcher`; only where all of them want to be told."""
+        for probe in self.probes:
+            cast("Watcher", probe).ran_plan(entries, device, marks)
+
+    def compiled(self, what: str, start_ns: int, end_ns: int) -> None:
+        for probe in self.probes:
+            cast("Watcher", probe).compiled(what, start_ns, end_ns)
 
     def executed(self, seconds: float) -> None:
         """A step has been executed; see `tell_duration`."""

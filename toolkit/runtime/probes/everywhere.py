@@ -5,8 +5,9 @@ from __future__ import annotations
 import threading
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, cast
 
+from toolkit.compiler.context import Watcher
 from toolkit.graph.node import Node
 from toolkit.runtime.probes.base import Manner, Probe, Probes, manner_of
 
@@ -27,6 +28,14 @@ class _OneAtATime:
     ) -> None:
         with self._lock:
             self._probe.ran(node, device, start_ns, end_ns, inputs, outputs)
+
+    def ran_plan(self, entries: Sequence[Any], device: str, marks: list[int]) -> None:
+        with self._lock:
+            cast("Watcher", self._probe).ran_plan(entries, device, marks)
+
+    def compiled(self, what: str, start_ns: int, end_ns: int) -> None:
+        with self._lock:
+            cast("Watcher", self._probe).compiled(what, start_ns, end_ns)
 
 
 _probes: list[Probe] = []

@@ -64,6 +64,14 @@ class MemoryMeter:
                 usage.peak, usage.at = usage.live, node.name
             return size, usage.live
 
+    def planned(self, device: str, node: str, made: int, in_use: int) -> None:
+        """Count what a compiled function fills of its own memory."""
+        with self._lock:
+            usage = self.by_device.setdefault(device, Usage())
+            usage.allocated += made
+            if usage.live + in_use > usage.peak:
+                usage.peak, usage.at = usage.live + in_use, node
+
     def _track(self, owner: Array, usage: Usage) -> None:
         key, size = id(owner), int(owner.nbytes)
 

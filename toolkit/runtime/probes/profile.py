@@ -36,8 +36,9 @@ def profile(spans: Iterable[Span], key: Callable[[Span], str]) -> list[ProfileRo
 def profile_report(tracer: TraceProbe, top: int = 20) -> dict[str, Any]:
     """What a traced run was spent on.
 
-    {"total_us", "memory": [...], "by_op": [...], "by_node": [...]}: per device the most bytes that tensors took at
-    once and the node that reached it; rows of the tables have name, count, time_us, share and output_bytes.
+    {"total_us", "compile_us", "memory": [...], "by_op": [...], "by_node": [...]}: per device the most bytes that
+    tensors took at once and the node that reached it; rows of the tables have name, count, time_us, share and
+    output_bytes.
     """
     spans = tracer.spans
     total = sum(span.duration_us for span in spans)
@@ -56,6 +57,7 @@ def profile_report(tracer: TraceProbe, top: int = 20) -> dict[str, Any]:
 
     return {
         "total_us": round(total, 1),
+        "compile_us": round(sum(span.duration_us for span in tracer.compilations), 1),
         "memory": [
             {
                 "device": device or "/device:CPU:0",
@@ -73,6 +75,8 @@ def profile_report(tracer: TraceProbe, top: int = 20) -> dict[str, Any]:
 def profile_lines(report: dict[str, Any]) -> list[str]:
     """The report as two aligned tables."""
     lines: list[str] = [f"total kernel time {report['total_us'] / 1e3:.3f} ms"]
+    if report["compile_us"]:
+        lines.append(f"compiling took {report['compile_us'] / 1e3:.3f} ms, once")
     lines += [
         f"peak tensor memory {row['peak_bytes'] / 1e6:.3f} MB on {row['device']}, at {row['at']}"
         for row in report["memory"]

@@ -1,4 +1,8 @@
-"""Traces: Chrome's trace-event JSON and TensorFlow's StepStats."""
+"""Traces: Chrome's trace-event JSON and TensorFlow's StepStats.
+
+A span is what ran: a primitive, a fused loop or a kernel of a compiled function, named for the node whose output it
+makes, and what the dataflow executor calls. Where nodes run one by one, it is a node.
+"""
 
 from __future__ import annotations
 
@@ -11,11 +15,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from schemas import config_pb2, step_stats_pb2
+from toolkit.compiler.backends.base import Entry
 from toolkit.formats.io import write_atomic
 from toolkit.graph import dtypes
 from toolkit.graph.attrs import shape_to_proto
 from toolkit.graph.node import Node
 from toolkit.graph.shape import Shape
+from toolkit.runtime.probes.base import Manner
 from toolkit.runtime.probes.memory import MemoryMeter
 
 
@@ -23,7 +29,8 @@ from toolkit.runtime.probes.memory import MemoryMeter
 class Span:
     """One kernel that ran: times in microseconds since the epoch, sizes in bytes.
 
-    `made_bytes` is what it allocated for its outputs, `in_use_bytes` what the device's tensors took then.
+    `made_bytes` is what it allocated for its outputs, `in_use_bytes` what the device's tensors took then (of a compiled
+    function, what its arena held); `others` are further nodes that it did the work of.
     """
 
     node: str
@@ -36,28 +43,91 @@ class Span:
     shapes: tuple[tuple[str, tuple[int, ...], int], ...]  # dtype name, shape, bytes of each output
     made_bytes: int = 0
     in_use_bytes: int = 0
+    others: tuple[str, ...] = ()
+
+    @property
+    def label(self) -> str:
+        """As TensorFlow's tools read it: node = op(inputs); behind that, the further nodes."""
+        told = f"{self.node} = {self.op}({', '.join(self.inputs)})"
+        if not self.others:
+            return told
+        more = len(self.others) - _MOST_OTHERS
+        return f"{told} with {', '.join(self.others[:_MOST_OTHERS])}" + (f" and {more} more" if more > 0 else "")
 
     @property
     def output_bytes(self) -> int:
         return sum(size for _, _, size in self.shapes)
 
 
+#: further nodes that are named in a label
+_MOST_OTHERS = 32
+#: the row of what the compiler does
+COMPILER = "compiler"
+
+
 class TraceProbe:
-    """Collects a span per kernel.
+    """Collects a span per kernel. While a step runs only times are written down; spans are made when asked for.
 
     Args:
         limit: stop collecting after so many, so that an endless run cannot fill the memory.
+        per_node: nodes run one by one.
+
+    Attributes:
+        compilations: what the compiler did meanwhile, a span for each pass.
     """
 
-    def __init__(self, limit: int = 1_000_000):
-        self.spans: list[Span] = []
-        self.dropped = 0
+    def __init__(self, limit: int = 1_000_000, *, per_node: bool = False):
+        self.manner = Manner.NODE_BY_NODE if per_node else Manner.PLANNED
+        self.compilations: list[Span] = []
+        self._spans: list[Span] = []
+        self._plans: list[tuple[Sequence[Entry], str, int, list[int]]] = []
+        self._count = self._dropped = 0
         self.told_stats: list[step_stats_pb2.StepStats] = []
-        self.memory = MemoryMeter()
+        self._memory = MemoryMeter()
         self._limit = limit
         self._lock = threading.Lock()
         # perf_counter has no epoch: tie it to the wall clock once
         self._epoch_ns = time.time_ns() - time.perf_counter_ns()
+
+    @property
+    def spans(self) -> list[Span]:
+        """What has run, in the order in which it began."""
+        with self._lock:
+            self._make_spans()
+            return self._spans
+
+    @property
+    def memory(self) -> MemoryMeter:
+        """What tensors took."""
+        with self._lock:
+            self._make_spans()
+            return self._memory
+
+    @property
+    def dropped(self) -> int:
+        """How many kernels more have run than are kept."""
+        with self._lock:
+            self._make_spans()
+            return self._dropped
+
+    def _make_spans(self) -> None:
+        if not self._plans:
+            return
+        for entries, device, thread, marks in self._plans:
+            start = marks[-1]
+            for entry, end in zip(entries, marks, strict=False):
+                if not end:  # on a branch that was not taken
+                    continue
+                self._memory.planned(device, entry.node, entry.made_bytes, entry.in_use_bytes)
+                self._spans.append(Span(
+                    entry.node, entry.op, device, thread, (self._epoch_ns + start) / 1e3, (end - start) / 1e3,
+                    entry.inputs, entry.outputs, entry.made_bytes, entry.in_use_bytes, entry.others,
+                ))  # fmt: skip
+                start = end
+        self._plans.clear()
+        self._spans.sort(key=lambda span: span.start_us)
+        self._dropped += max(0, len(self._spans) - self._limit)
+        del self._spans[self._limit :]
 
     def on_device(self, name: str) -> list[Span]:
         """The spans; those of a worker with one device, which does not name it, have this name."""
@@ -66,7 +136,7 @@ class TraceProbe:
     def ran(
         self, node: Node, device: str, start_ns: int, end_ns: int, inputs: Sequence[Any], outputs: Sequence[Any]
     ) -> None:
-        made, in_use = self.memory.made(node, device, inputs, outputs)
+        made, in_use = self._memory.made(node, device, inputs, outputs)
         span = Span(
             node.name,
             node.op,
@@ -80,10 +150,28 @@ class TraceProbe:
             in_use,
         )
         with self._lock:
-            if len(self.spans) < self._limit:
-                self.spans.append(span)
+            self._count += 1
+            if self._count <= self._limit:
+                self._spans.append(span)
             else:
-                self.dropped += 1
+                self._dropped += 1
+
+    def ran_plan(self, entries: Sequence[Entry], device: str, marks: list[int]) -> None:
+        """A compiled function has run; see `Watcher`."""
+        with self._lock:
+            if self._count < self._limit:
+                self._plans.append((entries, device, threading.get_ident(), marks))
+            else:
+                self._dropped += len(entries)
+            self._count += len(entries)
+
+    def compiled(self, what: str, start_ns: int, end_ns: int) -> None:
+        """A part of the compilation is over."""
+        start = (self._epoch_ns + start_ns) / 1e3
+        span = Span(what, "Compile", COMPILER, threading.get_ident(), start, (end_ns - start_ns) / 1e3, (), ())
+        with self._lock:
+            if len(self.compilations) < self._limit:
+                self.compilations.append(span)
 
     def told(self, stats: step_stats_pb2.StepStats) -> None:
         """What another task has written down of its part of the step."""
@@ -91,22 +179,22 @@ class TraceProbe:
             self.told_stats.append(stats)
 
     def timeline(self) -> list[Span]:
-        """The spans at all tasks; those of others are on their own clocks."""
+        """The spans at all tasks, and what the compiler did; those of others are on their own clocks."""
         told = (
             _span_of(each.device, entry) for s in self.told_stats for each in s.dev_stats for entry in each.node_stats
         )
-        return [*self.spans, *told]
+        return [*self.spans, *self.compilations, *told]
 
     def stats(self) -> step_stats_pb2.StepStats:
         """The step at all tasks."""
-        stats = step_stats(self.spans)
+        stats = step_stats([*self.spans, *self.compilations])
         for each in self.told_stats:
             stats.dev_stats.extend(each.dev_stats)
         return stats
 
 
 #: "node = Op(input, input)"
-_LABEL = re.compile(r"(?:.* = )?(\w+)\((.*)\)", re.DOTALL)
+_LABEL = re.compile(r"(?:.* = )?([\w+]+)\((.*)\)(?: with .*)?", re.DOTALL)
 
 
 def _span_of(device: str, entry: step_stats_pb2.NodeExecStats) -> Span:
@@ -159,12 +247,13 @@ def chrome_trace(spans: Sequence[Span]) -> str:
             "args": {"bytes": span.in_use_bytes},
         }
         for span in spans
+        if span.device != COMPILER
     ]
     events += [
         {
             "ph": "X",
-            "cat": "Op",
-            "name": span.op,
+            "cat": "Op" if span.device != COMPILER else "Compile",
+            "name": span.op if span.device != COMPILER else span.node,
             "pid": devices[span.device],
             "tid": threads[span.thread],
             "ts": round(span.start_us - origin, 3),
@@ -173,6 +262,7 @@ def chrome_trace(spans: Sequence[Span]) -> str:
                 "node": span.node,
                 "inputs": list(span.inputs),
                 "outputs": [f"{dtype}{list(shape)}" for dtype, shape, _ in span.shapes],
+                **({"others": list(span.others)} if span.others else {}),
             },
         }
         for span in spans
@@ -209,7 +299,7 @@ def step_stats(spans: Sequence[Span]) -> step_stats_pb2.StepStats:
             op_end_rel_nanos=int(span.duration_us * 1e3),
             all_end_rel_nanos=int(span.duration_us * 1e3),
             all_start_nanos=int(span.start_us * 1e3),
-            timeline_label=f"{span.node} = {span.op}({', '.join(span.inputs)})",
+            timeline_label=span.label,
             thread_id=span.thread & 0xFFFFFFFF,
         )
         entry.memory.add(

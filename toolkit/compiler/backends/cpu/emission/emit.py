@@ -14,6 +14,7 @@ import numpy as np
 
 from toolkit.compiler.backends.cpu.emission.arena import ArenaLayout
 from toolkit.compiler.backends.cpu.emission.instance import Emitted, Nested, Operand, Region, Scratch, Span, Workspace
+from toolkit.compiler.backends.cpu.emission.marked import Mark
 from toolkit.compiler.backends.cpu.emission.sizes import check_primitive, check_regions
 from toolkit.compiler.backends.python import last_uses
 from toolkit.compiler.ir.block import Block
@@ -48,6 +49,7 @@ class Emitter:
         workspace: bytes of memory that operations use one after the other.
         alone: how many multiplications a product has at least that is made by several threads.
         donated: values that are computed in arrays of their own, for variables to have.
+        marks: the place behind each operation that has lines.
         target: the processor that code is made for.
     """
 
@@ -84,6 +86,7 @@ class Emitter:
         self._open: list[tuple[Value, bool]] = []
         self._branch: str | None = None  # the line that opens it, until there is something in it
         self._drops = last_uses(block)
+        self.marks: list[Mark] = []
 
     # -- what the writers of single kinds use ----------------------------------------------------------------
 
@@ -256,7 +259,10 @@ class Emitter:
             )
             if looks:
                 self.line(f"enter({operation.name!r})")
+            before = len(self._lines)
             writer(self, operation)
+            if len(self._lines) > before:
+                self.marks.append(Mark(len(self._lines), self._indent, operation))
             if looks and not isinstance(operation, Loop):
                 self.line(f"look({operation.name!r})")
             gone = [self._names[v] for v in self._drops.get(operation, ()) if self._is_droppable(v)]

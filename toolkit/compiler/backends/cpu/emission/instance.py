@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,8 +11,10 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from toolkit.compiler.backends.base import SOURCE_NAME
+from toolkit.compiler.backends.base import SOURCE_NAME, Entry
 from toolkit.compiler.backends.cpu.emission.arena import ArenaLayout
+from toolkit.compiler.backends.cpu.emission.marked import MarkedSource
+from toolkit.compiler.context import RunningStep
 from toolkit.compiler.ir.operation import Operation
 from toolkit.compiler.ir.value import Value
 from toolkit.errors import InternalError, InvalidArgumentError
@@ -125,11 +128,20 @@ class Emitted:
         self.inner = list(emitter.inner.values())
         self.block = emitter.block
         self._emitter = emitter
+        self._marked: MarkedSource | None = None
+
+    def marked(self) -> MarkedSource:
+        """The source that notes the time behind each thing that is done."""
+        if self._marked is None:
+            self._marked = MarkedSource(self.source, self.owners, self._emitter.marks, self.block, self.layout)
+        return self._marked
 
     def owner(self, code: CodeType, line: int) -> Operation | None:
         """The operation behind a line of this function or of a loop in it."""
         if code is self.body:
             return self.owners[line - 1]
+        if self._marked is not None and code is self._marked.body:
+            return self._marked.owners[line - 1]
         return next((found for each in self.inner if (found := each.owner(code, line)) is not None), None)
 
     @property
@@ -243,6 +255,23 @@ class ArenaInstance:
         run = self.namespace["run"]
         assert isinstance(run, FunctionType)
         self.run = run
+        self._emitted = emitted
+        self._run_marked: FunctionType | None = None
+
+    def run_marked(
+        self, arguments: Sequence[Any], running: RunningStep
+    ) -> tuple[list[Any], Sequence[Entry], list[int]]:
+        """See `Instance.run_marked`."""
+        marked = self._emitted.marked()
+        namespace = self.namespace
+        if self._run_marked is None:
+            namespace["now_"] = time.perf_counter_ns
+            exec(marked.code, namespace)
+            self._run_marked, namespace["run"] = namespace["run"], self.run
+            assert self._run_marked is not None
+        marks = namespace["marks_"] = [0] * (len(marked.entries) + 1)
+        marks[-1] = time.perf_counter_ns()
+        return self._run_marked(arguments, running), marked.entries, marks
 
     def close(self) -> None:
         """Give the arena back at once: the function and its globals hold each other."""
