@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
@@ -13,6 +14,10 @@ from toolkit.errors import source_name
 
 if TYPE_CHECKING:
     from toolkit.formats.model import Model
+
+
+#: nodes above which the collector of garbage does not look at them again and again
+_MANY = 50_000
 
 
 def tag_set(text: str | None) -> list[str] | None:
@@ -35,6 +40,8 @@ def read(command: str, source: str, tags: str | None, data: bytes | None = None)
     started = time.monotonic()
     model = read_model(source, tags=tag_set(tags), data=data)
     seconds = time.monotonic() - started
+    if sum(len(meta.graph) for meta in model.meta_graphs) > _MANY:
+        gc.freeze()  # it lives as long as the command
     counts = ", ".join(f"{len(meta.graph):,} nodes" for meta in model.meta_graphs)
     what = f"{model.kind.value}, {model.encoding.value}, {counts}"
     messages.detail(command, f"read {source_name(source)}: {what}, {seconds:.2f} s")

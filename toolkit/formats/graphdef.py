@@ -7,8 +7,10 @@ from collections.abc import Generator
 from contextlib import contextmanager
 
 from schemas.graph_pb2 import GraphDef
+from toolkit.formats.node_bytes import read_nodes
+from toolkit.formats.node_parts import node_parts
 from toolkit.formats.protoscan import varint_bytes
-from toolkit.graph.graph import Graph, node_to_proto
+from toolkit.graph.graph import Graph
 
 
 @contextmanager
@@ -33,6 +35,16 @@ def from_proto(proto: GraphDef) -> Graph:
         return Graph.from_proto(proto)
 
 
+def from_bytes(data: bytes) -> Graph | None:
+    """The graph of a serialized GraphDef; None where it has to be parsed as a message, and anything may be wrong.
+
+    Raises:
+        GraphmillError: a plugin that the graph names failed; two functions have one name.
+    """
+    with no_gc():
+        return read_nodes(data)
+
+
 def to_proto(graph: Graph) -> GraphDef:
     """The GraphDef of a graph; unknown fields of what was read are kept."""
     with no_gc():
@@ -45,14 +57,10 @@ def to_parts(graph: Graph) -> list[bytes]:
     The same bytes as those of `to_proto`, in a fraction of the time for graphs that hold weights: serialized as a
     whole, the buffer of a large message is grown and copied again and again.
     """
-    parts: list[bytes] = []
     with no_gc():
-        for node in graph.nodes:
-            data = node_to_proto(node).SerializeToString(deterministic=True)
-            parts += (field_of(GraphDef.NODE_FIELD_NUMBER, data), data)
         # node is the first field: the rest follows it
-        parts.append(graph.subgraph([]).to_proto().SerializeToString(deterministic=True))
-    return parts
+        rest = graph.subgraph([]).to_proto().SerializeToString(deterministic=True)
+        return [*node_parts(graph), rest]
 
 
 def field_of(number: int, data: bytes) -> bytes:

@@ -140,6 +140,10 @@ def read_model(source: str | Path, *, tags: Sequence[str] | None = None, data: b
     shown = source_name(name)
     if found.kind is FileKind.PARTITIONS and tags is None:
         return model_of_partitions(found, name)
+    if found.kind is FileKind.GRAPH_DEF and found.encoding is Encoding.BINARY and tags is None:
+        graph, found = _bare_graph(found, shown)
+        if graph is not None:
+            return Model(ModelKind.GRAPH_DEF, Encoding.BINARY, name, [MetaGraph(graph)])
     kind, proto = read_message(found, shown)
     encoding = found.encoding
     assert encoding is not None
@@ -168,6 +172,16 @@ def read_model(source: str | Path, *, tags: Sequence[str] | None = None, data: b
             kind = was if was is ModelKind.GRAPH_DEF else kind
             return Model(kind, encoding, name, [meta], split_by=by)
         return Model(kind, encoding, name, [MetaGraph(graphdef.from_proto(proto))])
+    except GraphmillError as error:
+        raise error.at(file=shown) from None
+
+
+def _bare_graph(found: Detected, shown: str) -> tuple[Graph | None, Detected]:
+    """The graph of a binary GraphDef, where its bytes are as they should be, and the file as it is known then."""
+    data = found.data if found.data is not None else io.read_bytes(found.path, is_message=True)
+    io.check_size(len(data), shown)
+    try:
+        return graphdef.from_bytes(data), replace(found, data=data)
     except GraphmillError as error:
         raise error.at(file=shown) from None
 

@@ -17,6 +17,7 @@ from toolkit.graph import dtypes, opdefs, typed
 from toolkit.graph.device import DeviceSpec
 from toolkit.graph.dtypes import DType
 from toolkit.graph.graph import PRODUCER, Graph
+from toolkit.graph.kinds import NodeKind
 from toolkit.graph.node import Node
 from toolkit.graph.opdefs import OpDef
 
@@ -91,12 +92,80 @@ def check(graph: Graph, *, shapes: bool = True) -> Iterator[GraphFinding]:
 
 def _check_all(graph: Graph) -> Iterator[GraphFinding]:
     yield from _check_versions(graph)
-    for node in graph.nodes:
-        yield from check_node(node)
+    yield from check_nodes(graph)
+    if graph.is_in_order():
+        return
     try:
         graph.topological_order()
     except GraphError as error:
         yield GraphFinding("cycle", error.message, error.node)
+
+
+def check_nodes(graph: Graph) -> Iterator[GraphFinding]:
+    """Everything that is wrong with the nodes of a graph and the edges between them, in order."""
+    for node in _unproved(graph):
+        yield from check_node(node)
+
+
+def is_sound(node: Node) -> bool:
+    """Whether nothing is wrong with the op and the attributes of a node, as far as that has to be looked at only once
+    for many nodes; False where it has to be looked at for itself."""
+    kind = node.kind
+    if kind is None:
+        return False
+    producer = node.graph.versions.producer
+    if kind.judged != producer:
+        _judge(kind, node, producer)
+    return kind.is_sound
+
+
+def _unproved(graph: Graph) -> Iterator[Node]:
+    """The nodes that may have something wrong: not those of a kind that is sound, with the inputs that it wants.
+
+    What depends on op and attributes alone is looked at once for each kind.
+    """
+    producer = graph.versions.producer
+    is_name = _NAME.match
+    devices = {""}  # in which there is nothing wrong
+    for node in graph.nodes:
+        kind = node.kind
+        if kind is not None:
+            if kind.judged != producer:
+                _judge(kind, node, producer)
+            if kind.is_sound and is_name(node.name):
+                if node.device not in devices and next(_check_device(node), None) is None:
+                    devices.add(node.device)
+                inputs = node.inputs
+                wanted = node.input_types
+                if len(wanted) == len(inputs) and node.device in devices:
+                    for (source, index), want in zip(inputs, wanted):  # noqa: B905  # of one length
+                        if source.kind is None:
+                            break
+                        given = source.output_types
+                        if not 0 <= index < len(given) or not (given[index] is want or given[index].base is want):
+                            break
+                    else:
+                        if not kind.companions or all(map(graph.__contains__, kind.companions)):
+                            continue
+        yield node
+
+
+def _judge(kind: NodeKind, node: Node, producer: int) -> None:
+    """Find whether something is wrong with the op and the attributes of a node of a kind."""
+    kind.judged, kind.is_sound = producer, False
+    op_def = opdefs.find(node.op)
+    if op_def is None or any("func" in definition.type for definition in op_def.attrs.values()):
+        return  # which functions there are differs from graph to graph
+    if next(check_definition(node, op_def), None) is not None:
+        return
+    try:
+        _ = node.input_types, node.output_types  # that they can be worked out
+    except GraphmillError:
+        return
+    if node.op == "Const" and next(_check_const(node), None) is not None:
+        return
+    kind.companions = tuple(colocations(node)) if "_class" in node.attrs else ()
+    kind.is_sound = True
 
 
 def _check_versions(graph: Graph) -> Iterator[GraphFinding]:
@@ -307,8 +376,10 @@ __all__ = [
     "GraphFinding",
     "check",
     "check_node",
+    "check_nodes",
     "colocations",
     "compatible",
     "is_node_name",
+    "is_sound",
     "require_valid",
 ]

@@ -134,6 +134,17 @@ class Graph:
             self._raise_cycle(pending)
         return order
 
+    def is_in_order(self) -> bool:
+        """Whether all nodes stand after their inputs, but for the back edges of loops: then there is no cycle."""
+        for position, node in enumerate(self.nodes):
+            for src, _ in node.inputs:
+                if src.id >= position and not (node.op in MERGE_OPS and src.op in NEXT_ITERATION_OPS):
+                    return False
+            for src in node.control_inputs:
+                if src.id >= position:
+                    return False
+        return True
+
     def _raise_cycle(self, pending: list[int]) -> None:
         node = next(n for n in self.nodes if pending[n.id])
         trail: list[Node] = []
@@ -182,10 +193,11 @@ class Graph:
         Raises:
             GraphError: the name is taken.
         """
-        copy = Node(self, len(self.nodes), name or node.name, node.op, node.device, node.base)
+        copy = Node(self, len(self.nodes), name or node.name, node.op, node.device, node.source)
         if node.changed_attrs is not None:
             copy.changed_attrs = dict(node.changed_attrs)
-        if self.library is node.graph.library:  # the op is the same
+        library, theirs = self.library, node.graph.library
+        if library is theirs or not (library.op_def(node.op) or theirs.op_def(node.op)):  # the op is the same
             copy.take_types(node)
         return self._append(copy)
 
@@ -283,13 +295,33 @@ class Graph:
         opdefs.hear({node.op: node.base for node in graph.nodes})
         link(graph.nodes, graph._by_name)
         del proto.node[:]
+        graph._take_shell(proto)
+        return graph
+
+    def take_over(self, nodes: list[Node], by_name: dict[str, Node], rest: graph_pb2.GraphDef) -> None:
+        """Become the graph of nodes that were made for it, and linked, by whoever read them; it has none yet.
+
+        Args:
+            nodes: in order, each with its place as id.
+            by_name: the same by their names.
+            rest: what else the GraphDef holds; do not use it afterwards.
+
+        Raises:
+            GraphError: two functions have one name.
+        """
+        self.versions.CopyFrom(rest.versions)
+        self.library = FunctionLibrary.from_proto(rest.library)
+        self.nodes, self._by_name = nodes, by_name
+        self.version += len(nodes)
+        self._take_shell(rest)
+
+    def _take_shell(self, proto: graph_pb2.GraphDef) -> None:
         # Emptied but still present where they were: TensorFlow writes an empty library too.
         for part in ("library", "versions"):
             if proto.HasField(part):
                 proto.ClearField(part)
                 getattr(proto, part).SetInParent()
-        graph._shell = proto
-        return graph
+        self._shell = proto
 
     def extend(self, proto: graph_pb2.GraphDef) -> None:
         """Append the nodes of a GraphDef, which may use those that are here, and its functions; all of it or nothing.

@@ -14,6 +14,7 @@ from toolkit.errors import BugError, GraphError, GraphmillError
 from toolkit.graph import input_rules
 from toolkit.graph.attrs import is_written
 from toolkit.graph.graph import Graph
+from toolkit.graph.kinds import NodeKind
 from toolkit.graph.node import MERGE_OPS, NEXT_ITERATION_OPS, Node, Output
 from toolkit.graph.shape import UNKNOWN, Shape
 from toolkit.graph.shapes import registry
@@ -115,6 +116,8 @@ class ShapeMap(Mapping[Output, Shape]):
         self._handles: dict[tuple[Node, int], HandleData] = {}
         self._fed: dict[Output, Shape] = {}
         self._inferring: set[Node] = set()
+        # what comes of nodes of one kind with inputs of the same shapes, where nothing else matters
+        self._alike: dict[tuple[NodeKind | Shape | None, ...], list[Shape]] = {}
         self._values = Evaluator(self.__getitem__)
 
     def of(self, node: Node) -> list[Shape]:
@@ -167,18 +170,32 @@ class ShapeMap(Mapping[Output, Shape]):
             GraphError: a contradiction.
         """
         inputs = [self._known(source) for source in node.inputs]
+        kind = node.kind
+        key = (kind, *inputs)
+        if kind is not None and (known := self._alike.get(key)) is not None:
+            self.store(node, known, {})
+            return self._shapes[node]
+        asked = False  # for more than shapes
+
+        def constant(index: int) -> Any:
+            nonlocal asked
+            asked = True
+            return self.constant(node.inputs[index])
+
+        def handle(index: int) -> HandleData | None:
+            nonlocal asked
+            asked = True
+            return self._handles.get(node.inputs[index])
+
         self._inferring.add(node)
         try:
-            shapes, handles = _run(
-                node,
-                inputs,
-                lambda index: self.constant(node.inputs[index]),
-                lambda index: self._handles.get(node.inputs[index]),
-                self._calls,
-            )
+            shapes, handles = _run(node, inputs, constant, handle, self._calls)
         finally:
             self._inferring.discard(node)
-        self.store(node, _refined(node, shapes), handles)
+        shapes = _refined(node, shapes)
+        if kind is not None and not asked and not handles and registry.is_local(node.op):
+            self._alike[key] = shapes
+        self.store(node, shapes, handles)
         return self._shapes[node]
 
     def visit(self, node: Node, *, strict: bool) -> list[Shape]:
@@ -254,10 +271,10 @@ def _refined(node: Node, shapes: list[Shape]) -> list[Shape]:
     Raises:
         GraphError: the two contradict each other.
     """
-    try:
-        written = node.attrs.proto("_output_shapes").list.shape
-    except KeyError:
+    noted = node.attr_proto("_output_shapes")
+    if noted is None:
         return shapes
+    written = noted.list.shape
     if len(written) != len(shapes) or all(map(is_written, shapes, written)):
         return shapes  # nothing that is not known, as nearly always
     said: list[Shape] | None = node.attr_or("_output_shapes", None)

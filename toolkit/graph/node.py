@@ -9,6 +9,7 @@ from toolkit.errors import GraphError, GraphmillError
 from toolkit.graph import opdefs, typed
 from toolkit.graph.attrs import Attrs, AttrValue, decode
 from toolkit.graph.dtypes import DType
+from toolkit.graph.kinds import PLAIN, NodeKind, NodeTypes
 from toolkit.graph.tensorref import CONTROL_INDEX, TensorRef
 
 if TYPE_CHECKING:
@@ -62,16 +63,17 @@ class Node:
         name, op, device: as in NodeDef.
         inputs: the endpoints of its data inputs, in order.
         control_inputs: the nodes it waits for.
-        base: the NodeDef it was read from (shared, never changed), or None.
+        source: where its attributes were read: what it has in common with others of the file, a NodeDef, or None.
         changed_attrs: attributes set since; None in it marks a removed one.
     """
 
     __slots__ = (
-        "_input_types", "_op_def", "_output_types", "base", "changed_attrs", "control_inputs", "device", "graph", "id",
-        "inputs", "name", "op",
+        "_types", "changed_attrs", "control_inputs", "device", "graph", "id", "inputs", "name", "op", "source",
     )  # fmt: skip
 
-    def __init__(self, graph: Graph, id: int, name: str, op: str, device: str = "", base: NodeDef | None = None):
+    def __init__(
+        self, graph: Graph, id: int, name: str, op: str, device: str = "", source: NodeDef | NodeKind | None = None
+    ):
         self.graph = graph
         self.id = id
         self.name = name
@@ -79,11 +81,22 @@ class Node:
         self.device = device
         self.inputs: list[Output] = []
         self.control_inputs: list[Node] = []
-        self.base = base
+        self.source = source
         self.changed_attrs: dict[str, AttrValue | None] | None = None
-        self._op_def: OpDef | None = None
-        self._input_types: list[DType] | None = None
-        self._output_types: list[DType] | None = None
+        self._types: NodeTypes | None = None
+
+    @property
+    def base(self) -> NodeDef | None:
+        """The NodeDef with its attributes as they were read (shared, never changed), or None; it need not have name,
+        op, inputs and device."""
+        source = self.source
+        return source.message if isinstance(source, NodeKind) else source
+
+    @property
+    def kind(self) -> NodeKind | None:
+        """What it has in common with other nodes of its file; None where it was not read, or changed since."""
+        source = self.source
+        return source if isinstance(source, NodeKind) and self._types is source else None
 
     @property
     def attrs(self) -> Attrs:
@@ -97,9 +110,15 @@ class Node:
             GraphError: it is missing and there is no default; it is of another kind than declared, below its minimum
                 or a text that is not allowed.
         """
+        kind = self.kind
+        if kind is not None and name in kind.values:
+            return kind.values[name]
         value = self.attr_proto(name)
         if value is not None:
-            return self._typed(name, value)
+            found = self._typed(name, value)
+            if kind is not None and found.__class__ in PLAIN:
+                kind.values[name] = found
+            return found
         if default is not ...:
             return default
         return self.op_def.attr_value({}, name, self.name)
@@ -109,7 +128,8 @@ class Node:
         changed = self.changed_attrs
         if changed is not None and name in changed:
             return changed[name]
-        return None if self.base is None else self.base.attr.get(name)
+        base = self.base
+        return None if base is None else base.attr.get(name)
 
     def attr_or(self, name: str, default: Any) -> Any:
         """One attribute as `attr` gives it, but `default` where the file has something else in its place.
@@ -135,7 +155,8 @@ class Node:
             raise GraphError(f"attribute '{name}' of {self.op} is not UTF-8 text: {shown}", node=self.name) from None
 
     def _typed(self, name: str, value: AttrValue) -> Any:
-        op_def = self._op_def or self.graph.find_op_def(self.op)
+        types = self._types
+        op_def = (types and types.op_def) or self.graph.find_op_def(self.op)
         definition = op_def.attrs.get(name) if op_def is not None else None
         if definition is None:
             definition = typed.common(name)
@@ -152,40 +173,62 @@ class Node:
         Raises:
             GraphError: the op is unknown.
         """
-        if self._op_def is None:
-            function = self.graph.library.op_def(self.op)
-            if function is not None:  # not kept: functions are added and replaced
-                return function
-            try:
-                self._op_def = opdefs.get(self.op)
-            except GraphError as error:
-                raise error.at(node=self.name) from None
-        return self._op_def
+        types = self._types
+        if types is not None and types.op_def is not None:
+            return types.op_def
+        function = self.graph.library.op_def(self.op)
+        if function is not None:  # not kept: functions are added and replaced
+            return function
+        try:
+            found = opdefs.get(self.op)
+        except GraphError as error:
+            raise error.at(node=self.name) from None
+        self._own_types().op_def = found
+        return found
 
     @property
     def input_types(self) -> list[DType]:
         """What the OpDef wants for each input, reference types included; do not change the list."""
-        if self._input_types is None:
-            op_def = self.op_def
-            self._input_types = op_def.expand(op_def.inputs, self.attrs, self.name)
-        return self._input_types
+        types = self._types
+        if types is not None and types.inputs is not None:
+            return types.inputs
+        op_def = self.op_def
+        found = op_def.expand(op_def.inputs, self.attrs, self.name)
+        self._own_types().inputs = found
+        return found
 
     @property
     def output_types(self) -> list[DType]:
         """The type of each output, reference types included; do not change the list."""
-        if self._output_types is None:
-            op_def = self.op_def
-            self._output_types = op_def.expand(op_def.outputs, self.attrs, self.name)
-        return self._output_types
+        types = self._types
+        if types is not None and types.outputs is not None:
+            return types.outputs
+        op_def = self.op_def
+        found = op_def.expand(op_def.outputs, self.attrs, self.name)
+        self._own_types().outputs = found
+        return found
+
+    def _own_types(self) -> NodeTypes:
+        if self._types is None:
+            self._types = NodeTypes()
+        return self._types
+
+    def take_kind(self, kind: NodeKind) -> None:
+        """Be of a kind, with its types: of a node that has just been read, whose op is no function."""
+        self.source = self._types = kind
 
     def take_types(self, other: Node) -> None:
         """Have the types of a node of the same op and attributes, as far as they have been worked out."""
-        self._op_def = other._op_def
-        self._input_types, self._output_types = other._input_types, other._output_types
+        types = other._types
+        if types is None or types.op_def is not None or isinstance(types, NodeKind):
+            self._types = types
+        else:  # of a function, whose signature may come to be another one
+            self._types = mine = NodeTypes()
+            mine.inputs, mine.outputs = types.inputs, types.outputs
 
     def invalidate_types(self) -> None:
         """Work them out anew: its op is another one, or the signature of the function it calls; attributes do this."""
-        self._op_def = self._input_types = self._output_types = None
+        self._types = None
 
     @property
     def num_outputs(self) -> int:

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Protocol, runtime_checkable
 
 from toolkit.errors import GraphError, GraphmillError
 from toolkit.graph.check import require_valid
+from toolkit.graph.garbage import no_collection
 from toolkit.graph.graph import Graph
 
 
@@ -63,20 +64,23 @@ def run_passes(
         GraphmillError: as `run_pass`; the passes that ran before are named.
     """
     if verify and after is None:
-        require_valid(graph)
+        with no_collection():
+            require_valid(graph)
     done: list[str] = list(after or ())
     reports: dict[str, Any] = {}
     modified = False
     for pass_ in passes:
         try:
-            result = pass_.apply(graph)
+            with no_collection():  # nearly all that is made lives on
+                result = pass_.apply(graph)
         except GraphmillError as error:
             if done:
                 error.message += f" (in the pass '{pass_.name}', after {', '.join(done)})"
             raise
         if verify and result.modified:
             try:
-                require_valid(result.graph)
+                with no_collection():
+                    require_valid(result.graph)
             except GraphError as error:
                 after = f", after {', '.join(done)}" if done else ""
                 error.message = f"the pass '{pass_.name}'{after} broke the graph; this is a bug: {error.message}"

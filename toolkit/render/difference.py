@@ -62,7 +62,7 @@ def merge(old: Graph, new: Graph, options: DiffOptions | None = None) -> tuple[G
     for node in old.nodes:
         if node not in matched:
             copy = merged.add(node.op, merged.unique_name(node.name), device=node.device)
-            copy.base = node.base
+            copy.source = node.source
             removed[node] = copy
             found.kinds[copy.name] = REMOVED
 

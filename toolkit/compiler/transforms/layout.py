@@ -264,7 +264,7 @@ def _twin(step: Step, order: Order) -> Step:
     explicit = node.attr("explicit_paddings", None)
     if explicit:
         changed["explicit_paddings"] = [explicit[2 * axis + side] for axis in order for side in (0, 1)]
-    twin = Node(node.graph, node.id, node.name, node.op, node.device, node.base)
+    twin = Node(node.graph, node.id, node.name, node.op, node.device, node.source)
     twin.inputs, twin.control_inputs = node.inputs, node.control_inputs
     twin.changed_attrs = {**(node.changed_attrs or {}), **{name: encode(value) for name, value in changed.items()}}
     return dataclasses.replace(step, node=twin, compute=registry.get(twin).factory(KernelNode(twin)))

@@ -282,6 +282,21 @@ def find(op: str) -> ShapeFunction | None:
     return _functions.get(op)
 
 
+def is_local(op: str) -> bool:
+    """Whether the shape function of an op looks at nothing but attributes, shapes, constants and handles: not at the
+    nodes that its inputs come from, nor at functions."""
+    function = _functions.get(op)
+    return function is None or function.__module__ in _local_modules()
+
+
+@functools.cache
+def _local_modules() -> frozenset[str]:
+    import toolkit.graph.shapes as package
+
+    own = {info.name for info in pkgutil.iter_modules(package.__path__, package.__name__ + ".")}
+    return frozenset(own - {f"{package.__name__}.{name}" for name in ("data_flow", "io", "functional")})
+
+
 def names() -> list[str]:
     """The ops that have a shape function, sorted."""
     load()

@@ -48,7 +48,7 @@ class ObfuscateNames(Optimization):
                 base = type(copy.base)()
                 base.CopyFrom(copy.base)
                 base.ClearField("experimental_debug_info")
-                copy.base = base
+                copy.source = base
                 changed += 1
             if copy.op in ENTER_OPS:
                 frame: bytes = copy.attr("frame_name")

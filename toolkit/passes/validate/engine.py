@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from toolkit.formats.detect import (
     PARTITIONS_FILE,
     STREAM_KEY,
     Detected,
+    Encoding,
     FileKind,
     ModelKind,
     detect,
@@ -159,7 +161,7 @@ def _file(path: str, shown: str, is_given: bool, options: Options, config: Confi
             return
         if found.kind.model is None and not is_partitions:
             raise explain(found, shown)
-        kind, message = _message_of(found, path, shown)
+        kind, message = _content(found, path, shown)
     except (FormatError, GraphmillError) as error:
         if is_given or Path(path).suffix in _MODEL_SUFFIXES:
             yield from finding(Problem("file/unreadable", error.message))
@@ -184,6 +186,19 @@ def _file(path: str, shown: str, is_given: bool, options: Options, config: Confi
         )
         for problem in _problems(subject, shown, config):
             yield from finding(problem, place)
+
+
+def _content(found: Detected, path: str, shown: str) -> tuple[ModelKind, Any]:
+    """The graph of a GraphDef in which nothing is missing or twice, or the message to judge."""
+    if found.kind is FileKind.GRAPH_DEF and found.encoding is Encoding.BINARY:
+        data = found.data if found.data is not None else io.read_bytes(found.path, is_message=True)
+        io.check_size(len(data), shown)
+        with suppress(GraphmillError):  # the message is looked at, then
+            graph = graphdef.from_bytes(data)
+            if graph is not None:
+                return ModelKind.GRAPH_DEF, graph
+        found = replace(found, data=data)
+    return _message_of(found, path, shown)
 
 
 def _message_of(found: Detected, path: str, shown: str) -> tuple[ModelKind, Any]:

@@ -149,6 +149,8 @@ def find_cycles(graph: Graph) -> list[list[Node]]:
 
     A back edge leads from NextIteration into Merge; TensorFlow's importer follows all others.
     """
+    if graph.is_in_order():
+        return []
     nodes = graph.nodes
     try:
         graph.topological_order()  # follows no edge out of NextIteration

@@ -53,7 +53,7 @@ class Body:
     @cached_property
     def conformance(self) -> list[check.GraphFinding]:
         """What `toolkit.graph.check` says about every node."""
-        return [finding for node in self.graph.nodes for finding in check.check_node(node)]
+        return list(check.check_nodes(self.graph))
 
     @cached_property
     def cycles(self) -> list[list[Node]]:
@@ -146,7 +146,7 @@ class Subject:
     def __init__(
         self,
         proto: MetaGraphDef,
-        graph_def: GraphDef,
+        read: GraphDef | Graph,
         *,
         file: str,
         kind: ModelKind,
@@ -164,8 +164,12 @@ class Subject:
         self.problems: list[Problem] = []
         self.proto = MetaGraphDef()
         self.proto.CopyFrom(proto)
-        with no_gc():
-            graph, broken = loose_graph(graph_def, self.problems)
+        broken: set[int] = set()
+        if isinstance(read, Graph):
+            graph = read
+        else:
+            with no_gc():
+                graph, broken = loose_graph(read, self.problems)
         self.calls = Calls()
         main = Body("", graph, self.calls, broken)
         self.meta = self._meta(proto, main.graph)

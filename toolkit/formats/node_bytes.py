@@ -1,0 +1,207 @@
+"""Graphs straight from the bytes of a GraphDef, without a message for each node.
+
+A node in a file is a name, an op, inputs, a device and attributes, in this order, and its attributes are mostly those
+of thousands of others (`toolkit.graph.kinds`). So the fields are taken off the wire here, names of inputs are looked up
+as bytes, and what is behind the device is decoded once for each kind. Whatever is not written as serializers write it,
+or is wrong, is left to the parser of messages.
+"""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from google.protobuf.message import DecodeError
+
+from schemas.graph_pb2 import GraphDef
+from toolkit.formats import protoscan
+from toolkit.graph import opdefs
+from toolkit.graph.graph import Graph
+from toolkit.graph.kinds import NodeKind
+from toolkit.graph.node import Node, Output
+from toolkit.graph.tensorref import parse_input
+
+#: bytes of attributes up to which nodes are asked whether another has the same
+_SHARED = 256
+#: the tags of NodeDef's fields, and of GraphDef's nodes
+_NODE, _NAME, _OP, _INPUT, _DEVICE = 0x0A, 0x0A, 0x12, 0x1A, 0x22
+_ATTR_NUMBER = 5
+
+
+class _IrregularError(Exception):
+    """The bytes are not as serializers write them, or the graph is malformed."""
+
+
+def read_nodes(data: bytes) -> Graph | None:
+    """The graph of a serialized GraphDef; None where a parser has to look at it, which knows what is wrong."""
+    graph = Graph()
+    reader = _Reader(graph, data)
+    try:
+        rest = GraphDef.FromString(reader.read())
+        if rest.node:
+            return None
+    except (_IrregularError, DecodeError, UnicodeDecodeError, IndexError, protoscan.WireError):
+        return None
+    reader.settle(rest)
+    graph.take_over(reader.nodes, reader.by_name, rest)
+    return graph
+
+
+class _Reader:
+    """Makes the nodes of one graph.
+
+    Attributes:
+        first: output 0 of each node by the bytes of its name; other outputs that were asked for by those of "name:1".
+        late: nodes with inputs that come after them, with where their inputs begin and end.
+    """
+
+    def __init__(self, graph: Graph, data: bytes):
+        self.graph = graph
+        self.data = data
+        self.nodes: list[Node] = []
+        self.by_name: dict[str, Node] = {}
+        self.first: dict[bytes, Output] = {}
+        self.late: list[tuple[Node, int, int]] = []
+        self.ops: dict[bytes, tuple[str, dict[bytes, NodeKind]]] = {}
+        self.has_plugins = False
+
+    def read(self) -> bytes:
+        """Make all nodes; returns the bytes of what else there is."""
+        # one loop with everything in local names: this is done a million times
+        data, nodes, by_name, first, ops = self.data, self.nodes, self.by_name, self.first, self.ops
+        graph, late, new = self.graph, self.late, cast("Any", tuple).__new__  # what an Output's own does in the end
+        devices = {b"": ""}
+        rest: list[bytes] = []
+        at, end = 0, len(data)
+        while at < end:
+            if data[at] != _NODE:
+                field = next(protoscan.fields(data, at, end))
+                rest.append(data[field.start : field.end])
+                at = field.end
+                continue
+            size = data[at + 1]
+            at += 2
+            if size > 127:
+                if data[at] < 128:  # as nearly always
+                    size = size & 127 | data[at] << 7
+                    at += 1
+                else:
+                    size, at = protoscan.varint(data, at - 1, end, end)
+            stop = at + size
+            if stop > end or data[at] != _NAME:
+                raise _IrregularError
+            length = data[at + 1]
+            at += 2
+            if length > 127:
+                length, at = protoscan.varint(data, at - 1, end, end)
+            key = data[at : at + length]
+            at += length
+            if data[at] != _OP or b":" in key or key[0] == 94:  # ^: such names are not told from inputs
+                raise _IrregularError
+            length = data[at + 1]
+            at += 2
+            if length > 127:
+                length, at = protoscan.varint(data, at - 1, end, end)
+            known = ops.get(data[at : at + length])
+            if known is None:
+                text = data[at : at + length]
+                known = ops[text] = (text.decode(), {})
+            op, kinds = known
+            at += length
+            name = key.decode()
+            node = Node(graph, len(nodes), name, op)
+            output = new(Output, (node, 0))
+            if first.setdefault(key, output) is not output:
+                raise _IrregularError  # a name is used twice
+            nodes.append(node)
+            by_name[name] = node
+            inputs = node.inputs
+            begin = at
+            while at < stop and data[at] == _INPUT:
+                length = data[at + 1]
+                at += 2
+                if length > 127:
+                    length, at = protoscan.varint(data, at - 1, end, end)
+                source = first.get(data[at : at + length])
+                at += length
+                if source is not None and not node.control_inputs:
+                    inputs.append(source)
+                elif not self._link(node, data[at - length : at]):
+                    while at < stop and data[at] == _INPUT:
+                        length, at = protoscan.varint(data, at + 1, end, end)
+                        at += length
+                    late.append((node, begin, at))
+            if at < stop and data[at] == _DEVICE:
+                length, at = protoscan.varint(data, at + 1, end, end)
+                text = data[at : at + length]
+                device = devices.get(text)
+                if device is None:
+                    device = devices[text] = text.decode()
+                node.device = device
+                at += length
+            if at > stop:
+                raise _IrregularError
+            tail = data[at:stop]
+            kind = kinds.get(tail)
+            if kind is None:
+                kind = self._kind(op, tail)
+                if kind.is_shared:
+                    kinds[tail] = kind
+            node.take_kind(kind)
+            at = stop
+        self._link_late()
+        return b"".join(rest)
+
+    def _link(self, node: Node, text: bytes) -> bool:
+        """Link an input that is not output 0 of a node, or comes after a control input; False where its node is not
+        there yet."""
+        name, index = parse_input(text.decode())
+        found = self.first.get(name.encode())
+        if found is None:
+            return False
+        source = found[0]
+        if index < 0:
+            node.control_inputs.append(source)
+        elif node.control_inputs:
+            raise _IrregularError
+        elif index == 0:
+            node.inputs.append(found)
+        else:
+            output = self.first.setdefault(text, Output(source, index))
+            # another spelling of the number, "x:01", is another text
+            node.inputs.append(output)
+        return True
+
+    def _link_late(self) -> None:
+        """Link the nodes that have inputs which come after them."""
+        for node, at, stop in self.late:
+            node.inputs.clear()
+            node.control_inputs.clear()
+            while at < stop:
+                length, at = protoscan.varint(self.data, at + 1, stop, stop)
+                text = self.data[at : at + length]
+                at += length
+                if not self._link(node, text):
+                    raise _IrregularError  # an input that does not exist
+
+    def _kind(self, op: str, tail: bytes) -> NodeKind:
+        try:
+            kind = NodeKind(op, tail, is_shared=len(tail) <= _SHARED)
+        except ValueError:
+            raise _IrregularError from None
+        # other bytes: written in another order, or with fields of a node among its attributes that are empty
+        if kind.attributes != tail and any(
+            field.number < _ATTR_NUMBER for field in protoscan.fields(tail, 0, len(tail))
+        ):
+            raise _IrregularError
+        self.has_plugins = self.has_plugins or opdefs.PLUGIN.encode() in tail
+        return kind
+
+    def settle(self, rest: GraphDef) -> None:
+        """Have nodes that call functions work their types out each for itself, and hear of plugins."""
+        functions = {function.signature.name for function in rest.library.function}
+        if functions and not functions.isdisjoint(op for op, _ in self.ops.values()):
+            for node in self.nodes:
+                if node.op in functions:
+                    node.invalidate_types()
+        if self.has_plugins:
+            opdefs.hear({node.op: node.base for node in self.nodes})

@@ -1,0 +1,78 @@
+"""What nodes have in common: types by op and attributes, kept once for all nodes that share them.
+
+Large graphs are the same few nodes again and again, under other names and with other inputs. A file's nodes of one op
+with the same bytes of attributes are of one kind: the attributes are decoded once, types are worked out once, and
+whether op and attributes fit is looked at once (`toolkit.graph.check`).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from schemas.node_def_pb2 import NodeDef
+from toolkit.graph.dtypes import DType
+from toolkit.graph.opdefs import OpDef
+from toolkit.graph.shape import Shape
+
+
+class NodeTypes:
+    """The signature of an op and the types of a node's tensors, as far as they have been worked out.
+
+    Attributes:
+        op_def: of a registered op; None for functions, which are added and replaced.
+        inputs, outputs: reference types included; do not change the lists.
+    """
+
+    __slots__ = ("inputs", "op_def", "outputs")
+
+    def __init__(self) -> None:
+        self.op_def: OpDef | None = None
+        self.inputs: list[DType] | None = None
+        self.outputs: list[DType] | None = None
+
+
+class NodeKind(NodeTypes):
+    """What nodes of a file have in common that differ in name, device and inputs alone.
+
+    Attributes:
+        op: the op or function.
+        attributes: what a NodeDef has behind its device, in bytes: attributes, sorted by name as a deterministic
+            serialization has them, and what is not known.
+        is_shared: whether several nodes may have it.
+        judged: the producer version for which `is_sound` was found; None before.
+        is_sound: nothing is wrong with op and attributes, and nothing about them depends on the rest of the graph but
+            `companions`.
+        companions: the nodes that `_class` says it is to be placed with.
+        values: attributes that were asked for and do not change: numbers, texts, types, shapes.
+    """
+
+    __slots__ = ("_message", "attributes", "companions", "is_shared", "is_sound", "judged", "op", "values")
+
+    def __init__(self, op: str, attributes: bytes, *, is_shared: bool):
+        """Raises DecodeError when the bytes are no attributes, ValueError when other fields are among them."""
+        super().__init__()
+        message = NodeDef.FromString(attributes)
+        if message.name or message.op or message.device or message.input:
+            raise ValueError("a node's fields are out of order")
+        self.op = op
+        self.attributes = message.SerializeToString(deterministic=True)
+        self.is_shared = is_shared
+        self.judged: int | None = None
+        self.is_sound = False
+        self.companions: tuple[str, ...] = ()
+        self.values: dict[str, Any] = {}
+        # what few bytes say is decoded again when it is asked for
+        self._message = None if len(attributes) <= _SMALL else message
+
+    @property
+    def message(self) -> NodeDef:
+        """The attributes as a message without name, op, inputs and device; do not change it."""
+        if self._message is None:
+            self._message = NodeDef.FromString(self.attributes)
+        return self._message
+
+
+#: the types of values that may be kept
+PLAIN = frozenset((bool, int, float, bytes, DType, Shape))
+#: bytes of attributes above which they are held decoded from the start
+_SMALL = 256
