@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import heapq
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any
 
 from toolkit.compiler.ir.conditions import NONE, Conditions, Impossible, both
@@ -97,23 +98,42 @@ def item_order(program: Program, frame: StaticFrame) -> list[Item]:
     """
     if len(program.all_frames) == 1:
         return list(range(len(program.steps)))
-    children = [child for child in program.all_frames if child.parent is frame]
-    loops = {id(child): _loop(program, child) for child in children}
-    owner: dict[int, Any] = {}
-    for position, own in enumerate(program.frames):
-        ancestor: StaticFrame | None = own
-        while ancestor is not None and ancestor is not frame and ancestor.parent is not frame:
-            ancestor = ancestor.parent
-        if ancestor is frame:
-            owner[position] = position
-        elif ancestor is not None:
-            owner[position] = loops[id(ancestor)]
-    return _sorted(program, owner, list(loops.values()), children)
+    return _FrameSteps(program).order(frame)
 
 
-def _sorted(
-    program: Program, owner: dict[int, Item], loops: list[FrameLoop], children: list[StaticFrame]
-) -> list[Item]:
+class _FrameSteps:
+    """Which steps of a program are in which frame, found by one walk for all of its loops."""
+
+    def __init__(self, program: Program):
+        self.program = program
+        self.children: dict[int, list[StaticFrame]] = {}
+        for frame in program.all_frames:
+            self.children.setdefault(id(frame.parent), []).append(frame)
+        self.inside: dict[int, list[int]] = {}
+        self.enters: dict[tuple[int, str], list[int]] = {}
+        for position, frame in enumerate(program.frames):
+            self.inside.setdefault(id(frame), []).append(position)
+            step = program.steps[position]
+            if step.role is Role.ENTER:
+                name = step.node.attr("frame_name").decode()
+                self.enters.setdefault((id(frame), name), []).append(position)
+
+    def order(self, frame: StaticFrame) -> list[Item]:
+        """As `item_order`."""
+        loops: list[FrameLoop] = []
+        owned: list[tuple[int, Any]] = [(position, position) for position in self.inside.get(id(frame), ())]
+        for child in self.children.get(id(frame), ()):
+            loop = _loop(self, child)
+            loops.append(loop)
+            below = [child]
+            for each in below:
+                owned += [(position, loop) for position in self.inside.get(id(each), ())]
+                below += self.children.get(id(each), ())
+        owned.sort(key=itemgetter(0))
+        return _sorted(self.program, dict(owned), loops)
+
+
+def _sorted(program: Program, owner: dict[int, Item], loops: list[FrameLoop]) -> list[Item]:
     waiting: dict[Item, set[Any]] = {}
     followers: dict[Item, list[Item]] = {}
     rank: dict[Item, int] = {}
@@ -157,16 +177,10 @@ def _is_back_edge(program: Program, src: int, position: int) -> bool:
     return program.steps[src].role is Role.NEXT_ITERATION and program.steps[position].role is Role.MERGE
 
 
-def _loop(program: Program, frame: StaticFrame) -> FrameLoop:
-    steps = program.steps
-    inside = [position for position, own in enumerate(program.frames) if own is frame]
-    enters = [
-        position
-        for position, step in enumerate(steps)
-        if step.role is Role.ENTER
-        and program.frames[position] is frame.parent
-        and step.node.attr("frame_name").decode() == frame.name
-    ]
+def _loop(frames: _FrameSteps, frame: StaticFrame) -> FrameLoop:
+    steps = frames.program.steps
+    inside = frames.inside.get(id(frame), [])
+    enters = frames.enters.get((id(frame.parent), frame.name), [])
     conditions = [position for position in inside if steps[position].role is Role.LOOP_COND]
     if len(conditions) != 1 or not enters:
         raise UnstructuredError("a loop without a condition")
@@ -210,5 +224,5 @@ def _loop(program: Program, frame: StaticFrame) -> FrameLoop:
                 raise UnstructuredError("a step that runs only after the last iteration of a loop")
             if src in state_of and index == 1:
                 raise UnstructuredError("a loop that asks how its state came")
-    order = item_order(program, frame)
+    order = frames.order(frame)
     return FrameLoop(enters, initial, merges, nexts, conditions[0], switches, exits, order)

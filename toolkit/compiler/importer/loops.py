@@ -61,7 +61,7 @@ def import_frame_loop(lifter: Lifter, scope: Scope, loop: FrameLoop) -> None:
         raise UnstructuredError("values enter a loop on different branches")
 
     def iteration(inner: Lifter, state: list[Value]) -> list[Value]:
-        own = Scope(program)
+        own = Scope(program, scope)
         for enter in loop.enters:
             own.set(enter, [inner.bring(scope.values[enter][0])], NONE)
         for merge, value in zip(loop.merges, state, strict=True):

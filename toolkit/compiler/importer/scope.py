@@ -8,16 +8,24 @@ from toolkit.compiler.program import Program, Step
 
 
 class Scope:
-    """The values of one program's steps while it is lifted into a block."""
+    """The values of one program's steps while it is lifted into a block.
 
-    def __init__(self, program: Program):
+    Args:
+        around: the scope that a loop is met in, when this one is of its iterations: of the same program.
+    """
+
+    def __init__(self, program: Program, around: Scope | None = None):
         self.program = program
         self.values: dict[int, list[Value]] = {}
         self.conditions: dict[int, list[Conditions]] = {}
         #: of what runs whichever of its outputs is taken: under which conditions a Switch decides
         self.deciding: dict[int, Conditions] = {}
         #: steps of whose second output something is made: of a Merge, which side came
-        self.asked_for_sides = {src for step in program.steps for src, index in step.inputs if index == 1}
+        self.asked_for_sides: frozenset[int] = (
+            frozenset(src for step in program.steps for src, index in step.inputs if index == 1)
+            if around is None
+            else around.asked_for_sides
+        )
 
     def inputs(self, step: Step) -> list[Value]:
         return [self.values[src][index] for src, index in step.inputs]
