@@ -97,6 +97,12 @@ def _client(settings: Settings) -> Iterable[Result]:
     return client.run(settings)
 
 
+def _large(settings: Settings) -> Iterable[Result]:
+    from tests.bench import large
+
+    return large.run(settings)
+
+
 #: suite to (what makes its rows, what it measures)
 SUITES: dict[str, tuple[Callable[[Settings], Iterable[Result]], str]] = {
     "networks": (_speed("networks"), "frozen classifiers, batch 1 and 16, float32 and bfloat16"),
@@ -111,6 +117,7 @@ SUITES: dict[str, tuple[Callable[[Settings], Iterable[Result]], str]] = {
     "memory": (_memory, "peak memory of a process"),
     "checkpoint": (_checkpoint, "saving and loading 1 GB beside TensorFlow"),
     "process": (_process, "whole commands beside TensorFlow's tools"),
+    "large": (_large, "whole commands over 100,000 and a million nodes"),
     "cluster": (_cluster, "tensors between tasks of ours and of TensorFlow's"),
     "client": (_client, "making graphs by TensorFlow's names, and importing them"),
     "serving": (_serving, "many threads that call one session, beside one caller and beside peers"),
@@ -121,7 +128,7 @@ SUITES: dict[str, tuple[Callable[[Settings], Iterable[Result]], str]] = {
 BY_NAME = ("busy",)
 
 #: whose rows have whole commands for sides: another version takes no part
-COMMANDS = ("startup", "checkpoint", "process", "client", "cluster")
+COMMANDS = ("startup", "checkpoint", "process", "client", "cluster", "large")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

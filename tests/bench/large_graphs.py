@@ -103,7 +103,7 @@ class _Block:
         y = self.add("Max", f"{scope}/Max", [y, last], T=_FLOAT, Tidx=_INT32, keep_dims=False)
         gate = self.add("Sigmoid", f"{scope}/Sigmoid", [x], T=_FLOAT)
         y = self.add("Mul", f"{scope}/mul", [y, gate], T=_FLOAT)
-        return self.add("AddV2", f"{scope}/add", [y, bias], T=_FLOAT)
+        return self.add("AddV2", f"{scope}/add", [y, x], T=_FLOAT)
 
     def conditional(self, x: str) -> str:
         """A branch that doubles and one that negates, by the sum of what comes in."""

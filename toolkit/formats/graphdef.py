@@ -12,6 +12,10 @@ from toolkit.formats.node_parts import node_parts
 from toolkit.formats.protoscan import varint_bytes
 from toolkit.graph.graph import Graph
 
+#: nodes, of at most so many bytes in the mean, from which on it pays to write a message for the sake of what its nodes
+#: have in common; of weights there would be too many copies
+_MANY, _SMALL = 2_000, 1_000
+
 
 @contextmanager
 def no_gc() -> Generator[None]:
@@ -32,6 +36,11 @@ def from_proto(proto: GraphDef) -> Graph:
         GraphError: a duplicate name, an input that does not exist, a control input before a data input.
     """
     with no_gc():
+        count = len(proto.node)
+        if count > _MANY and proto.ByteSize() < _SMALL * count:
+            graph = read_nodes(proto.SerializeToString(deterministic=True))
+            if graph is not None:
+                return graph
         return Graph.from_proto(proto)
 
 

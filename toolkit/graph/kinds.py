@@ -46,7 +46,9 @@ class NodeKind(NodeTypes):
         values: attributes that were asked for and do not change: numbers, texts, types, shapes.
     """
 
-    __slots__ = ("_message", "attributes", "companions", "is_shared", "is_sound", "judged", "op", "values")
+    __slots__ = (
+        "_message", "_names_functions", "attributes", "companions", "is_shared", "is_sound", "judged", "op", "values",
+    )  # fmt: skip
 
     def __init__(self, op: str, attributes: bytes, *, is_shared: bool):
         """Raises DecodeError when the bytes are no attributes, ValueError when other fields are among them."""
@@ -61,8 +63,19 @@ class NodeKind(NodeTypes):
         self.is_sound = False
         self.companions: tuple[str, ...] = ()
         self.values: dict[str, Any] = {}
+        self._names_functions: bool | None = None
         # what few bytes say is decoded again when it is asked for
         self._message = None if len(attributes) <= _SMALL else message
+
+    @property
+    def names_functions(self) -> bool:
+        """Whether an attribute holds functions."""
+        if self._names_functions is None:
+            self._names_functions = any(
+                value.HasField("func") or (value.HasField("list") and bool(value.list.func))
+                for value in self.message.attr.values()
+            )
+        return self._names_functions
 
     @property
     def message(self) -> NodeDef:

@@ -10,7 +10,7 @@ from typing import Any
 
 from schemas.meta_graph_pb2 import MetaGraphDef
 from toolkit.errors import GraphError, GraphmillError, UsageError, did_you_mean
-from toolkit.formats import metagraph
+from toolkit.formats import graphdef, metagraph
 from toolkit.formats.model import Model, ModelKind
 from toolkit.graph import opdefs
 from toolkit.graph import query as queries
@@ -210,7 +210,7 @@ def add_costs(message: Any, report: Report) -> None:
         if isinstance(message, MetaGraphDef):
             meta = metagraph.from_proto(message)
         else:
-            meta = MetaGraph(Graph.from_proto(message))
+            meta = MetaGraph(graphdef.from_proto(message))
         meta.graph.topological_order()
     except GraphmillError as error:
         report["broken"] = str(error)

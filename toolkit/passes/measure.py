@@ -377,7 +377,8 @@ def _names(names: Iterable[str]) -> str:
 
 def _called(node: Node) -> Iterator[FuncRef]:
     library = node.graph.library
-    if not len(library):
+    kind = node.kind
+    if not len(library) or (kind is not None and not kind.names_functions):
         return
     if node.op in library:
         yield FuncRef(node.op, dict(node.attrs))

@@ -268,6 +268,9 @@ def reachable_functions(graph: Graph, roots: Iterable[str] = ()) -> set[str]:
     add(roots)
     for node in graph.nodes:
         add([node.op])
+        kind = node.kind
+        if kind is not None and not kind.names_functions:
+            continue
         op_def = graph.find_op_def(node.op)
         for key in node.attrs if op_def is None or node.op in library else op_def.attrs:
             if (op_def is None or key not in op_def.attrs or "func" in op_def.attrs[key].type) and key in node.attrs:
