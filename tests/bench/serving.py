@@ -41,6 +41,7 @@ def rows(workload: Workload, settings: Settings) -> Iterator[Row | NotRun]:
     title = f"{workload.name}, {CALLERS} callers"
     several: dict[str, list[Burst]] = {}
     single: dict[str, list[Burst]] = {}
+    coalesced: list[Burst] = []  # ours, requests at the same time in one step
     workers: dict[str, Worker] = {}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -62,12 +63,15 @@ def rows(workload: Workload, settings: Settings) -> Iterator[Row | NotRun]:
                         del several[side], single[side]
                         continue
                     if seed >= 0:
+                        if side == OURS:
+                            coalesced.append(worker.serve(seed, folder, CALLERS, SECONDS, coalesced=True))
                         single[side].append(pair[0])
                         several[side].append(pair[1])
         finally:
             for worker in workers.values():
                 worker.close()
     if OURS in several:
+        yield _beside(workload, f"{title}, batched: a step", "one by one", coalesced, several[OURS])
         yield from _judged(workload, title, single, several)
 
 
@@ -84,11 +88,14 @@ def _judged(
         yield compare(f"{named}: 99th of 100", "the median", "ms", (tails, halves), TAIL if mine else None)
     mine = several.pop(OURS)
     for side, theirs in several.items():
-        figures = [1e3 * burst.processor for burst in mine], [1e3 * burst.processor for burst in theirs]
-        row = compare(f"{title}: a step", side, "ms", figures)
-        problems = (
-            disagreement(a.outputs, b.outputs, workload.precision, workload.rtol)
-            for a, b in zip(mine, theirs, strict=True)
-        )
-        row.wrong = next((f"{OURS} and {side}: {problem}" for problem in problems if problem is not None), "")
-        yield row
+        yield _beside(workload, f"{title}: a step", side, mine, theirs)
+
+
+def _beside(workload: Workload, title: str, side: str, mine: list[Burst], theirs: list[Burst]) -> Row:
+    """What a step costs, all callers together, with the outputs compared."""
+    row = compare(title, side, "ms", ([1e3 * burst.processor for burst in mine], [1e3 * b.processor for b in theirs]))
+    problems = (
+        disagreement(a.outputs, b.outputs, workload.precision, workload.rtol) for a, b in zip(mine, theirs, strict=True)
+    )
+    row.wrong = next((f"{OURS} and {side}: {problem}" for problem in problems if problem is not None), "")
+    return row

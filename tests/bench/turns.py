@@ -95,9 +95,9 @@ class Worker:
         """Run a burst; its outputs pass through `folder`. See `tests.bench.worker.burst`."""
         return self._saved(folder, seed=seed, warmup=warmup, timed=timed, settle=settle, least=least)
 
-    def serve(self, seed: int, folder: Path, callers: int, seconds: float) -> Burst:
+    def serve(self, seed: int, folder: Path, callers: int, seconds: float, coalesced: bool = False) -> Burst:
         """Have threads call the engine; their outputs pass through `folder`. See `tests.bench.worker.serve`."""
-        return self._saved(folder, seed=seed, callers=callers, seconds=seconds)
+        return self._saved(folder, seed=seed, callers=callers, seconds=seconds, coalesced=coalesced)
 
     def first_step(self, seed: int, folder: Path) -> Burst:
         """Load the engine and run one step; its outputs pass through `folder`."""

@@ -182,9 +182,20 @@ def burst(
 
 
 def serve(
-    engine: Any, workload: Any, labels: Sequence[str], *, callers: int, seconds: float, seed: int, save: str
+    engine: Any,
+    workload: Any,
+    labels: Sequence[str],
+    *,
+    callers: int,
+    seconds: float,
+    seed: int,
+    save: str,
+    coalesced: bool = False,
 ) -> dict[str, Any]:
     """So many threads call the engine again and again, each with a feed of its own; their outputs go to `save`.
+
+    Args:
+        coalesced: requests at the same time run as one step.
 
     Returns:
         "seconds": that each step took, of those that began after the first half second; "processor": seconds a step,
@@ -200,14 +211,15 @@ def serve(
     taken: list[tuple[float, float]] = []
     failed: list[BaseException] = []
     begin = threading.Barrier(callers)
+    step = engine.coalesced() if coalesced else engine.step
 
     def call(number: int) -> None:
         try:
-            kept[number] = engine.step(feeds[number])
+            kept[number] = step(feeds[number])
             begin.wait()
             end = time.perf_counter() + seconds
             while (start := time.perf_counter()) < end:
-                engine.step(feeds[number])
+                step(feeds[number])
                 taken.append((start, time.perf_counter()))
         except BaseException as error:
             failed.append(error)

@@ -6,10 +6,11 @@ import itertools
 import sys
 import threading
 import time
+import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -55,6 +56,9 @@ from toolkit.runtime.targets import Remote, is_remote, kind_of
 from toolkit.runtime.workers.base import Environment, Worker, WorkerFactory
 from toolkit.runtime.workers.local import LocalWorker
 from toolkit.target.target import Target
+
+if TYPE_CHECKING:
+    from toolkit.runtime.coalescing import Coalescer
 
 
 class Session:
@@ -146,6 +150,7 @@ class Session:
         self._compiled: dict[tuple[Any, ...], CompiledStep] = {}
         self._prepared = PreparedCache(self._prepare)
         self._partial_runs: dict[str, PartialRun] = {}
+        self._batched: weakref.WeakSet[Coalescer] = weakref.WeakSet()
         self._lock = threading.Lock()
         self._step_ids: Iterator[int] = itertools.count(1)
         self._closed = False
@@ -245,6 +250,30 @@ class Session:
             return wanted.build(_detach(results))
 
         return call
+
+    def batched(
+        self, fetches: Any, feed_list: Sequence[Any], *, max_batch: int = 16, wait_ms: float = 0.0
+    ) -> Coalescer:
+        """A function as `make_callable` makes it, for many threads: requests at the same time run as one step.
+
+        Every value has examples along its first axis, every fetched tensor a row for each, and the graph computes each
+        example by itself. See `toolkit.runtime.coalescing`.
+
+        Args:
+            max_batch: examples of a step at most.
+            wait_ms: how long a request waits for others although nothing runs.
+
+        Raises:
+            UsageError: a tensor cannot be a batch.
+        """
+        from toolkit.runtime.coalescing import Coalescer
+
+        wanted = Fetches(self._core, fetches)
+        feeds = [self._feedable(key) for key in feed_list]
+        step = self.make_callable(wanted.outputs, feeds)
+        made = Coalescer(step, feeds, wanted, most=max_batch, wait_ms=wait_ms, casts=self.casts_feeds)
+        self._batched.add(made)
+        return made
 
     def partial_run_setup(self, fetches: Any, feeds: Sequence[Any] = ()) -> str:
         """Start a step that will be fed and fetched bit by bit.
@@ -434,6 +463,8 @@ class Session:
         if self._closed:
             return
         self._closed = True
+        for batched in list(self._batched):
+            batched.close()
         self._cancellation.cancel()
         if self.allowance is not None and self._owns_allowance:
             self.allowance.close()

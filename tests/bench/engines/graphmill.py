@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from typing import Any
 
-from tests.bench.engines import UnsupportedError, session_step
+from tests.bench.engines import Step, UnsupportedError, session_step
 from tests.bench.workloads.base import Workload
 from tests.models import Built
 
@@ -28,8 +28,14 @@ class Loaded:
         train = [info["train"]] if "train" in info else []
         fetches: Any = [*outputs, *train] if train or len(outputs) > 1 else outputs[0]
         self._session, self._init = session, info.get("init")
+        self._fetches, self._inputs = fetches, inputs
         self.reset()
         self.step = session_step(session, workload.call, fetches, inputs)
+
+    def coalesced(self) -> Step:
+        """A step in which requests of several threads run together."""
+        call = self._session.batched(self._fetches, self._inputs)
+        return lambda values: [call(*values)] if isinstance(self._fetches, str) else call(*values)
 
     def reset(self) -> None:
         if self._init:
