@@ -17,7 +17,8 @@ from schemas import cluster_pb2, device_attributes_pb2, master_pb2, worker_pb2  
 from tests import patience  # noqa: E402
 from tests.cluster.tensorflow_servers import free_ports  # noqa: E402
 from toolkit import tensorflow as tf  # noqa: E402
-from toolkit.cluster.master.discovery import FoundTask, matching, signed  # noqa: E402
+from toolkit.cluster.master.discovery import matching  # noqa: E402
+from toolkit.cluster.master.found import FoundTask, signed  # noqa: E402
 from toolkit.cluster.master.health import Heartbeats  # noqa: E402
 from toolkit.cluster.master.remote_worker import RemoteWorker  # noqa: E402
 from toolkit.cluster.master.session import client_node  # noqa: E402

@@ -23,6 +23,7 @@ def ray_here() -> Iterator[Any]:
     from toolkit.cluster.ray import connection, kind, library
 
     made = connection.Connection("", PROCESSORS)
+    assert library.ray().get_runtime_context().gcs_address.startswith("127.0.0.1:")
     yield library.ray()
     kind.close_all()
     made.close()

@@ -10,7 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from schemas import config_pb2, device_attributes_pb2, graph_pb2, tensorflow_server_pb2, worker_pb2
-from toolkit.cluster.master.discovery import FoundTask, discover, matching
+from toolkit.cluster.master.discovery import discover, matching
+from toolkit.cluster.master.found import FoundTask
 from toolkit.cluster.master.health import Heartbeats
 from toolkit.cluster.master.remote_worker import RemoteWorker
 from toolkit.cluster.master.session import ClusterSession

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from queue import SimpleQueue
 from typing import Any
 
+from schemas import worker_pb2
+from toolkit.cluster.master.found import FoundTask
 from toolkit.cluster.rpc import services, statuses
 from toolkit.cluster.rpc.channels import Channels
 from toolkit.cluster.rpc.library import grpc
@@ -61,6 +64,11 @@ class RemoteTask:
         if isinstance(found, UnavailableError):
             return UnavailableError(f"{self} cannot be reached: {found.message}")
         return found
+
+    def ask_status(self, timeout: float) -> Callable[[], FoundTask]:
+        """See `health.AskedTask`."""
+        call = self.start("GetStatus", worker_pb2.GetStatusRequest(), timeout=timeout)
+        return lambda: FoundTask(self.name, tuple(self.result(call, "GetStatus").device_attributes))
 
     def tell(self, method: str, request: Any) -> None:
         """Make a call that nobody waits for, and whose failure changes nothing. Returns at once."""

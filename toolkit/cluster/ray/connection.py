@@ -10,6 +10,7 @@ Who joins a cluster is on one of its hosts, as Ray wants it.
 from __future__ import annotations
 
 import contextlib
+import importlib
 import os
 import re
 import shutil
@@ -18,6 +19,7 @@ import socket
 import tempfile
 import threading
 from collections.abc import Generator
+from contextlib import nullcontext
 from typing import Any
 
 from toolkit.cluster.ray.library import ray
@@ -76,7 +78,7 @@ class Connection:
                 "num_cpus": max(os.cpu_count() or 1, cpus), "include_dashboard": False, "_temp_dir": self._folder,
             }  # fmt: skip
         try:
-            with _own_signals():
+            with _own_signals(), nullcontext() if address else _at_loopback():
                 library.init(**settings)
         except BaseException as error:
             self.close()
@@ -114,6 +116,18 @@ def _own_signals() -> Generator[None]:
         yield
     finally:
         signal.signal(signal.SIGTERM, before)
+
+
+@contextlib.contextmanager
+def _at_loopback() -> Generator[None]:
+    """Where the program has imported Ray before us, it has read `library`'s settings before they were made."""
+    constants: Any = importlib.import_module("ray._private.ray_constants")
+    before = getattr(constants, "ENABLE_RAY_CLUSTER", None)
+    constants.ENABLE_RAY_CLUSTER = False
+    try:
+        yield
+    finally:
+        constants.ENABLE_RAY_CLUSTER = before
 
 
 def _check_listening(address: str) -> None:

@@ -8,7 +8,9 @@ import time
 from collections.abc import Mapping, Sequence
 
 from schemas import config_pb2
-from toolkit.cluster.master.discovery import FoundTask, matching
+from toolkit.cluster.master.discovery import matching
+from toolkit.cluster.master.found import FoundTask
+from toolkit.cluster.master.health import Heartbeats
 from toolkit.cluster.ray import placing
 from toolkit.cluster.ray.actor import MOST_CALLS, ActorSettings, TaskActor
 from toolkit.cluster.ray.connection import Connection
@@ -20,6 +22,7 @@ from toolkit.formats.cluster import Cluster, Task
 
 #: seconds that actors have to be there: for a restart, or until others leave them room
 START_SECONDS = 60.0
+SILENCE_SECONDS = 20.0
 _ASK_SECONDS = 5.0
 _PAUSE_SECONDS = 0.05
 #: seconds that actors have to hear of the end of sessions
@@ -34,18 +37,31 @@ class RayEngine:
         cluster: the tasks.
         settings: of all actors.
         patience: seconds that actors have to be there.
+        silence: seconds after which an actor that was there and does not answer is started anew.
+        heartbeats: watches the actors of sessions.
 
     Raises:
         UsageError: Ray is not installed, or has no room for a task, ever.
         UnavailableError: Ray cannot be reached, or does not start.
     """
 
-    def __init__(self, address: str, cluster: Cluster, settings: ActorSettings, patience: float = START_SECONDS):
+    def __init__(
+        self,
+        address: str,
+        cluster: Cluster,
+        settings: ActorSettings,
+        patience: float = START_SECONDS,
+        silence: float = SILENCE_SECONDS,
+        heartbeats: Heartbeats | None = None,
+    ):
         self.cluster = cluster
         self._patience = patience
         self._lock = threading.Lock()
         self._sessions: dict[str, list[str]] = {}
         self.tasks: dict[str, ActorTask] = {}
+        self._silence = silence
+        self._seen: set[str] = set()
+        self._heartbeats = heartbeats or Heartbeats()
         self._connection = Connection(address, len(cluster.tasks))
         try:
             self._start(settings)
@@ -79,15 +95,20 @@ class RayEngine:
             UnavailableError: one is not there after a while; the message says what Ray lacks.
         """
         until = time.monotonic() + self._patience
-        missing = dict.fromkeys(self.tasks if names is None else names)
+        missing = dict.fromkeys(self.tasks if names is None else names, time.monotonic())
         found: dict[str, tuple[int, FoundTask]] = {}
         while missing:
             why = ""
             for name in list(missing):
                 try:
-                    found[name] = self.tasks[name].found(min(_ASK_SECONDS, max(0.01, until - time.monotonic())))
+                    found[name] = self.tasks[name].found(
+                        min(_ASK_SECONDS, self._silence, max(0.01, until - time.monotonic()))
+                    )
                 except TimeoutError:
                     why = f"{name} does not answer"
+                    if name in self._seen and time.monotonic() - missing[name] > self._silence:
+                        missing[name] = time.monotonic()
+                        ray().kill(self.tasks[name].actor, no_restart=False)  # it stands still, and Ray does not mind
                 except UnavailableError as error:
                     why = error.message
                 else:
@@ -96,7 +117,8 @@ class RayEngine:
                 raise UnavailableError(self._why(list(missing), why))
             if missing:
                 time.sleep(_PAUSE_SECONDS)
-        return {name: found[name] for name in found}
+        self._seen.update(found)
+        return found
 
     def _why(self, missing: Sequence[str], why: str) -> str:
         free: Mapping[str, float] = ray().available_resources()
@@ -136,9 +158,11 @@ class RayEngine:
             raise
         return handle, [found[name][1] for name in names]
 
-    def worker(self, task: str, handle: str) -> RayWorker:
-        """A session's worker at a task."""
-        return RayWorker(self.tasks[task], handle)
+    def worker(self, found: FoundTask, handle: str) -> RayWorker:
+        """A session's worker at a task, as it was found when the session began."""
+        worker = RayWorker(self.tasks[found.name], handle)
+        self._heartbeats.watch(worker, found)
+        return worker
 
     def close_session(self, handle: str) -> None:
         """The session is over; nobody waits for the actors to hear of it."""
@@ -164,6 +188,7 @@ class RayEngine:
 
     def close(self) -> None:
         """End the actors, and Ray where it was started here. Again is fine."""
+        self._heartbeats.stop()
         for handle in list(self._sessions):
             self.close_session(handle)
         for task in self.tasks.values():

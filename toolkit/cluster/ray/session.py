@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from schemas import config_pb2, device_attributes_pb2
-from toolkit.cluster.master.discovery import FoundTask
+from toolkit.cluster.master.found import FoundTask
 from toolkit.cluster.master.session import RandomStepIds, client_node
 from toolkit.cluster.ray.engine import RayEngine
 from toolkit.cluster.ray.worker import RayWorker
@@ -93,8 +93,10 @@ class RaySession:
                     handle, self._found = self._engine.open_session(self._config)
                     self._handle = handle
 
+                    by_name = {each.name: each for each in self._found}
+
                     def make(task: str) -> RayWorker:
-                        return self._engine.worker(task, handle)
+                        return self._engine.worker(by_name[task], handle)
 
                     try:
                         self._session = ActorSession(self._graph, self._found, make, self._config)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any
 
 from schemas import device_attributes_pb2
-from toolkit.cluster.master.discovery import FoundTask
+from toolkit.cluster.master.found import FoundTask
 from toolkit.cluster.ray.answers import begin, checked
+from toolkit.errors import DeadlineExceededError
 
 
 class ActorTask:
@@ -43,6 +45,18 @@ class ActorTask:
         """
         return self.result(self.begin(method, *arguments), timeout)
 
+    def ask_status(self, timeout: float) -> Callable[[], FoundTask]:
+        """See `master.health.AskedTask`."""
+        asked = self.begin("status")
+
+        def wait() -> FoundTask:
+            try:
+                return self._told(self.result(asked, timeout))[1]
+            except TimeoutError:
+                raise DeadlineExceededError(f"no answer for {timeout:g} seconds") from None
+
+        return wait
+
     def found(self, timeout: float) -> tuple[int, FoundTask]:
         """The number of its process, and its devices as they are now.
 
@@ -50,7 +64,10 @@ class ActorTask:
             UnavailableError: it is not there.
             TimeoutError: it does not answer.
         """
-        process, attributes = self.ask("status", timeout=timeout)
+        return self._told(self.ask("status", timeout=timeout))
+
+    def _told(self, status: tuple[int, list[bytes]]) -> tuple[int, FoundTask]:
+        process, attributes = status
         devices = tuple(device_attributes_pb2.DeviceAttributes.FromString(each) for each in attributes)
         return process, FoundTask(self.name, devices)
 
@@ -64,6 +81,9 @@ class ActorTask:
     def _over(self, answer: Future[Any]) -> None:
         with self._lock:
             self._farewells.discard(answer)
+
+    def __str__(self) -> str:
+        return self.name
 
     def finish(self, seconds: float) -> None:
         """Wait until what was told has arrived, or for so long for each."""
