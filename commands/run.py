@@ -99,6 +99,7 @@ def run(
     from toolkit.runtime.signals import Terminated, end_by_force, end_on_term
 
     start = time.perf_counter()
+    shards = False
     with about_option("--limit"):
         limits = None if limit is None else Limits.parse(limit)
     try:
@@ -141,7 +142,7 @@ def run(
             with _actors(options, loaded.model):
                 report = _run(loaded.model, options, source, (time.perf_counter() - start) * 1e3)
     except Terminated:
-        if repeat is not None or compare is not None:  # in the middle of what was asked for
+        if repeat is not None or compare is not None or shards:  # in the middle of what was asked for
             raise KeyboardInterrupt from None
         _log("stopped by SIGTERM before the first step")
         return

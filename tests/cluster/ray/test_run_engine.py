@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -144,3 +145,40 @@ def _processes() -> list[str]:
         except OSError:  # no process, or it has ended
             continue
     return found
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_batches_and_ray(tmp_path: Path, number: signal.Signals) -> None:
+    """What is complete stays, all processes end, and the same command goes on."""
+    from toolkit import tensorflow as gm
+
+    with gm.Graph().as_default() as graph:
+        gm.identity(gm.placeholder(gm.float32, [None, 2], name="x") + 1.0, name="y")
+        (tmp_path / "model.pb").write_bytes(graph.as_graph_def().SerializeToString())
+    (tmp_path / "in").mkdir()
+    for shard in range(1000):
+        np.save(tmp_path / "in" / f"{shard:04}.npy", np.full((20, 2), shard, np.float32))
+    scratch = tempfile.mkdtemp(prefix="gm-", dir="/tmp")  # short, for sockets
+    # a shell that has put the test behind itself lets it ignore SIGINT
+    heeds = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
+    options = ["run", "model.pb", "--engine", "ray", "--feed", "x=in/*.npy", "--fetch", "y", "--out", "out"]
+    command = [sys.executable, "-c", f"{heeds}; from commands.main import main; main()", *options]
+    environment = {**os.environ, "TMPDIR": scratch, "PYTHONPATH": str(ROOT)}
+    process = subprocess.Popen(command, cwd=tmp_path, env=environment, stderr=subprocess.PIPE, text=True)
+    patience.until(lambda: any((tmp_path / "out").glob("*.npz")), "the first results")
+    process.send_signal(number)
+    _, error = process.communicate(timeout=patience.HUNG)
+    assert process.returncode == 130, error
+    patience.until(lambda: not [each for each in _processes() if scratch in each], "Ray has ended")
+    assert not [*Path(scratch).glob("graphmill-ray-*")]
+    done = len(list((tmp_path / "out").glob("*.npz")))
+    assert 0 < done < 1000
+    again = subprocess.run(
+        command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=patience.HUNG, check=False
+    )
+    shutil.rmtree(scratch)
+    assert again.returncode == 0, again.stderr
+    assert f"{done} of 1000 shards are complete already" in again.stderr
+    with np.load(tmp_path / "out" / "0999.npz") as results:
+        np.testing.assert_array_equal(results["y"], np.full((20, 2), 1000, np.float32))

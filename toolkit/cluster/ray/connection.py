@@ -23,12 +23,15 @@ from contextlib import nullcontext
 from typing import Any
 
 from toolkit.cluster.ray.library import ray
+from toolkit.cluster.rpc.server import is_loopback
 from toolkit.errors import UnavailableError, UsageError
 
 SCHEME = "ray"
 _TARGET = re.compile(r"ray:(?://)?((?:\[[0-9a-fA-F:.]+\]|[^/:\s\[\]]+):(\d{1,5}))")
 #: seconds that a head has to accept a connection
 _CONNECT_SECS = 5.0
+_TOKEN_HINT = "; one that asks for a token wants RAY_AUTH_MODE=token and RAY_AUTH_TOKEN, or RAY_AUTH_TOKEN_PATH"
+_ATTEMPTS = "RAY_gcs_server_port_wait_time_s"
 #: characters: a socket's path has 107 at most, and Ray adds 63 to our 23
 _LONGEST_FOLDER = 20
 
@@ -78,7 +81,8 @@ class Connection:
                 "num_cpus": max(os.cpu_count() or 1, cpus), "include_dashboard": False, "_temp_dir": self._folder,
             }  # fmt: skip
         try:
-            with _own_signals(), nullcontext() if address else _at_loopback():
+            at_loopback = not address or _is_at_loopback_alone(address, library)
+            with _own_signals(), _one_attempt(), _at_loopback() if at_loopback else nullcontext():
                 library.init(**settings)
         except BaseException as error:
             self.close()
@@ -86,7 +90,8 @@ class Connection:
                 raise
             what = str(error).strip().partition("\n")[0]
             where = f"the Ray cluster at {address} cannot be joined" if address else "Ray does not start"
-            raise UnavailableError(f"{where}: {type(error).__name__}: {what}") from None
+            hint = _TOKEN_HINT if address and isinstance(error, ConnectionError) else ""
+            raise UnavailableError(f"{where}: {type(error).__name__}: {what}{hint}") from None
 
     def close(self) -> None:
         """Leave the cluster, or end it where it was started here. Again is fine."""
@@ -115,7 +120,8 @@ def _own_signals() -> Generator[None]:
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        if before is not None:  # else it is none of Python's
+            signal.signal(signal.SIGTERM, before)
 
 
 @contextlib.contextmanager
@@ -128,6 +134,30 @@ def _at_loopback() -> Generator[None]:
         yield
     finally:
         constants.ENABLE_RAY_CLUSTER = before
+
+
+def _is_at_loopback_alone(address: str, library: Any) -> bool:
+    """Whether a head of this host is none for others: Ray would look for it at the address that leads out."""
+    host, _, port = address.rpartition(":")
+    if not is_loopback(host):
+        return False
+    try:
+        socket.create_connection((library.util.get_node_ip_address(), int(port)), timeout=_CONNECT_SECS).close()
+    except OSError:
+        return True
+    return False
+
+
+@contextlib.contextmanager
+def _one_attempt() -> Generator[None]:
+    """Ray takes twenty attempts, of half a minute each, to reach a head that does not answer as one."""
+    before = os.environ.get(_ATTEMPTS)
+    os.environ.setdefault(_ATTEMPTS, "1")
+    try:
+        yield
+    finally:
+        if before is None:
+            os.environ.pop(_ATTEMPTS, None)
 
 
 def _check_listening(address: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import logging
 import os
+from pathlib import Path
 from typing import Any
 
 from toolkit.errors import UsageError
@@ -14,6 +15,10 @@ _SETTINGS = {"RAY_USAGE_STATS_ENABLED": "0"}
 #: likewise, for a Ray that is started here: it listens at loopback alone (elsewhere Ray asks for the address that
 #: leads out), and nobody looks at its metrics
 _OWN_SETTINGS = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0", "RAY_enable_metrics_collection": "0"}
+
+#: where Ray looks for the token that it shows to a cluster
+_TOKENS = ("RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH")
+_TOKEN_FILE = Path.home() / ".ray" / "auth_token"
 
 
 def ray(*, own: bool = False) -> Any:
@@ -25,6 +30,8 @@ def ray(*, own: bool = False) -> Any:
     Raises:
         UsageError: it is not installed.
     """
+    if not own and (any(os.environ.get(name) for name in _TOKENS) or _TOKEN_FILE.is_file()):
+        os.environ.setdefault("RAY_AUTH_MODE", "token")  # heads of Ray's own making ask for it
     for name, value in (_SETTINGS | _OWN_SETTINGS if own else _SETTINGS).items():
         os.environ.setdefault(name, value)
     try:
