@@ -141,6 +141,13 @@ class FinalizedError(GraphError, RuntimeError):
     """A graph that takes no more operations is given one."""
 
 
+class RegisteredError(GraphError, KeyError):
+    """A name is registered for something already; a `KeyError`, too, for programs catch it as that."""
+
+    def __str__(self) -> str:
+        return GraphError.__str__(self)
+
+
 class VariableError(GraphError):
     """A variable that is there already, or is not, or is another than asked for."""
 

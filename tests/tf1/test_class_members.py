@@ -47,7 +47,6 @@ WITHOUT: dict[str, dict[str, str]] = {
             _OF_2_21,
         ),
     ),
-    "Tensor": {"OVERLOADABLE_OPERATORS": "a list of the operators; they are methods"},
     "test.TestCase": dict.fromkeys(
         ["assertCommandFails", "assertCommandSucceeds", "assertContainsExactSubsequence", "assertContainsInOrder",
          "assertContainsSubsequence", "assertDataclassEqual", "assertJsonEqual", "assertMappingEqual",

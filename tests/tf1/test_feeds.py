@@ -63,3 +63,32 @@ def test_a_number_that_is_not_of_the_type_is_refused() -> None:
         x = tf.placeholder(tf.uint8, [])
         with pytest.raises(Exception, match="uint8"):
             session.run(tf.identity(x), {x: 300})
+
+
+def test_objects_of_other_libraries_are_fetched_and_fed() -> None:
+    from toolkit.tensorflow.families.internal_tools import register_session_run_conversion_functions
+
+    class Squared:
+        def __init__(self, tensor: Any):
+            self.square = tf.square(tensor)
+
+    class Cubed(Squared):
+        pass
+
+    def feed(key: Squared, value: Any) -> list[tuple[Any, Any]]:
+        return [(key.square, value)]
+
+    register_session_run_conversion_functions(
+        Squared, lambda each: ([each.square], lambda values: ("squared", values[0])), feed, lambda each: [each.square]
+    )
+    with pytest.raises(ValueError, match="objects of class Squared are converted already"):
+        register_session_run_conversion_functions(Squared, feed)
+    with tf.Graph().as_default(), tf.Session() as session:
+        two, three = Squared(tf.constant(2.0)), Cubed(tf.constant(3.0))
+        total = two.square + three.square
+        assert session.run([two, {"a": three}]) == [("squared", 4.0), {"a": ("squared", 9.0)}]
+        assert session.run(total, {two: 1.0}) == 10.0
+        handle = session.partial_run_setup([total], [two, three.square])
+        assert session.partial_run(handle, total, {two: 1.0, three.square: 5.0}) == 6.0
+        with pytest.raises(TypeError, match="cannot be fetched or fed"):
+            session.run(object())

@@ -253,3 +253,20 @@ def test_training_and_evaluation_loops(tmp_path: Path) -> None:
         training.train(None, None)
     with pytest.raises(ValueError, match="give log_dir or summary_writer"):
         training.SummaryAtEndHook()
+
+
+def test_a_test_may_reset_its_default_graph() -> None:
+    before = tf.get_default_graph()
+
+    class Resetting(tf.test.TestCase):
+        def test_it(self) -> None:
+            tf.constant(1, name="gone")
+            tf.reset_default_graph()
+            tf.constant(2, name="kept")
+            with self.test_session() as session:
+                assert [each.name for each in session.graph.get_operations()] == ["kept"]
+
+    outcome = unittest.TestResult()
+    Resetting("test_it").run(outcome)
+    assert outcome.wasSuccessful(), outcome.failures + outcome.errors
+    assert tf.get_default_graph() is before

@@ -31,6 +31,19 @@ def get_default_graph() -> Graph:
     return _global[0]
 
 
+def replace_default_graph(graph: Graph | None) -> Graph | None:
+    """Make another graph the process-wide default one, or none; returns the one that there was.
+
+    Raises:
+        GraphError: called inside `Graph.as_default()`.
+    """
+    if innermost() is not None:
+        raise GraphError("the default graph cannot be replaced inside 'with graph.as_default()'")
+    before = _global[0] if _global else None
+    _global[:] = [] if graph is None else [graph]
+    return before
+
+
 def reset_default_graph() -> None:
     """Forget the process-wide default graph; the next op starts a new one.
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, ParamSpec
 
 from toolkit.client import session_stack
 from toolkit.client.elements import GraphElement
@@ -60,6 +60,16 @@ class Tensor(GraphElement):
 
     __slots__ = ("__weakref__", "_dtype", "index", "op")
     __array_priority__ = 100  # numpy_array + tensor calls Tensor.__radd__
+    #: what libraries give their own kinds of tensors, too
+    OVERLOADABLE_OPERATORS: ClassVar[frozenset[str]] = frozenset(
+        {
+            "__add__", "__radd__", "__sub__", "__rsub__", "__mul__", "__rmul__", "__truediv__",
+            "__rtruediv__", "__floordiv__", "__rfloordiv__", "__mod__", "__rmod__", "__pow__",
+            "__rpow__", "__matmul__", "__rmatmul__", "__and__", "__rand__", "__or__", "__ror__",
+            "__xor__", "__rxor__", "__lt__", "__le__", "__gt__", "__ge__", "__neg__", "__abs__",
+            "__invert__", "__getitem__",
+        }
+    )  # fmt: skip
 
     def __init__(self, op: Operation, index: int, dtype: DType):
         self.op = op

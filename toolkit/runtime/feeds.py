@@ -15,6 +15,7 @@ from toolkit.graph.dtypes import DType, from_numpy
 from toolkit.graph.node import Output
 from toolkit.graph.shape import UNKNOWN, Shape
 from toolkit.kernels.types import Array, is_array
+from toolkit.runtime import conversions
 
 
 def taken_apart(feed_dict: Mapping[Any, Any]) -> Mapping[Any, Any]:
@@ -23,7 +24,9 @@ def taken_apart(feed_dict: Mapping[Any, Any]) -> Mapping[Any, Any]:
     Raises:
         UsageError: a value has not as many parts as there are tensors, or another structure than its key.
     """
-    if not any(isinstance(key, Composite | IndexedSlices) or _is_structure(key) for key in feed_dict):
+    if not any(
+        isinstance(key, Composite | IndexedSlices) or _is_structure(key) or conversions.of(key) for key in feed_dict
+    ):
         return feed_dict
     single: dict[Any, Any] = {}
     for key, value in feed_dict.items():
@@ -31,6 +34,12 @@ def taken_apart(feed_dict: Mapping[Any, Any]) -> Mapping[Any, Any]:
             single.update(taken_apart(dict(zip(nest.flatten(key), nest.flatten_up_to(key, value), strict=True))))
         elif isinstance(key, Composite | IndexedSlices):
             single.update(zip(_parts(key), _values(key, value), strict=True))
+        elif (conversion := conversions.of(key)) is not None:
+            if conversion.fed is None:
+                raise UsageError(
+                    f"{key!r} cannot be fed: for {conversion.kind.__name__} no feed_function is registered"
+                )
+            single.update(conversion.fed(key, value))
         else:
             single[key] = value
     return single

@@ -12,6 +12,7 @@ from toolkit.errors import ArgumentTypeError, ArgumentValueError
 from toolkit.graph.graph import Graph
 from toolkit.graph.node import Node, Output
 from toolkit.graph.tensorref import parse_input
+from toolkit.runtime import conversions
 
 Rebuild = Callable[[Sequence[Any]], Any]
 
@@ -55,6 +56,11 @@ class Fetches:
             make_value, parts_of = composite
             parts = [self._take(part) for part in parts_of]
             return lambda values: make_value(*(part(values) for part in parts))
+        conversion = conversions.of(structure)
+        if conversion is not None:
+            tensors, contract = conversion.fetched(structure)
+            parts = [self._take(part) for part in tensors]
+            return lambda values: contract([part(values) for part in parts])
         element = graph_element(self._graph, structure)
         if isinstance(element, Node):
             self._targets[element] = None

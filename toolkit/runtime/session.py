@@ -38,6 +38,7 @@ from toolkit.limits.limits import Limits
 from toolkit.passes.moved import moved_lines
 from toolkit.policy.access import Access
 from toolkit.policy.rules import Policy
+from toolkit.runtime import conversions
 from toolkit.runtime.cancellation import CancellationManager
 from toolkit.runtime.compiled import CompiledStep, check_results, signature_of
 from toolkit.runtime.compiler import Compiler
@@ -287,7 +288,7 @@ class Session:
         """
         self._check_open()
         wanted = Fetches(self._core, fetches)
-        outputs = [self._feedable(key) for key in feeds]
+        outputs = [self._feedable(key) for key in conversions.fed_in_part(feeds)]
         if self._remote is not None:
             return self._remote.partial_run_setup(self._remote.prepare(outputs, wanted.outputs, wanted.targets))
         compiled = self._compiler.compile(outputs, wanted.outputs, wanted.targets, partial=True)

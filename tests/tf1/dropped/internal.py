@@ -13,6 +13,18 @@ CALLS: dict[str, list[str]] = {
         "internal('python.ops.metrics_impl').metric_variable([2], tf.float32, name='m')",
         "internal('python.ops.metrics_impl').metric_variable([], tf.int64, validate_shape=False, name='n')",
     ],
+    "python.training.moving_averages.assign_moving_average": [
+        "w = tf.get_variable('w', [2])\ninternal('python.training.moving_averages').assign_moving_average(w, [1., 2.], 0.9, zero_debias=False)",
+        "w = tf.get_variable('w', [2])\nwith tf.name_scope('s'):\n  internal('python.training.moving_averages').assign_moving_average(w, f(2), tf.constant(0.5), name='n')",
+    ],
+    "contrib.layers.utils.last_dimension": [
+        "u = internal('contrib.layers.python.layers.utils')\ntf.zeros([u.last_dimension(f(2, 3).shape, 2)])",
+        "u = internal('contrib.layers.python.layers.utils')\ntf.zeros([u.channel_dimension(f(2, 3, 4).shape, 'channels_first')])",
+    ],
+    "contrib.layers.conv2d": [
+        "x = f(1, 4, 5, 2)\ntf.contrib.layers.conv2d(x, 3, x.get_shape()[1:3], padding='VALID')",
+        "x = f(1, 4, 5, 2)\ntf.contrib.layers.avg_pool2d(x, x.get_shape()[1:3])\ntf.contrib.layers.conv2d(x, 3, (np.int32(2), 1))",
+    ],
     "python.ops.resources.initialize_resources": [
         "from_none = internal('python.ops.resources').initialize_resources(internal('python.ops.resources').shared_resources())",
         "op = tf.no_op(name='make')\ninternal('python.ops.resources').register_resource(tf.constant(1), op, tf.constant(True))\ninternal('python.ops.resources').initialize_resources(internal('python.ops.resources').shared_resources(), 'i')",

@@ -20,7 +20,7 @@ from typing import Any
 from toolkit.client.functions import CALLED
 from toolkit.client.operation import Operation
 from toolkit.client.tensor import IndexedSlices, Tensor
-from toolkit.errors import GraphError
+from toolkit.errors import RegisteredError
 from toolkit.graph import arity, opdefs, plugins
 
 Gradient = Tensor | IndexedSlices | None
@@ -88,7 +88,7 @@ def _check_foreign(ops: tuple[str, ...], function: GradientFunction) -> None:
 
 def _add(op: str, entry: GradientEntry) -> None:
     if op in _entries:
-        raise GraphError(f"two gradients for '{op}'")
+        raise RegisteredError(f"two gradients for '{op}'")
     _entries[op] = entry
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from operator import index
 from typing import Any, ClassVar
 
 from toolkit.client import array_ops, nn_ops, pooling
@@ -17,8 +18,11 @@ def numbers(value: Any, count: int, what: str) -> tuple[int, ...]:
     Raises:
         ValueError: there are more or fewer, or one is no number.
     """
-    given = (value,) * count if isinstance(value, int) else tuple(value)
-    if len(given) != count or not all(isinstance(each, int) for each in given):
+    try:  # sizes of a TensorShape and NumPy's integers are whole numbers, too
+        given = tuple(map(index, value)) if isinstance(value, Iterable) else (index(value),) * count
+    except TypeError:
+        given = ()
+    if len(given) != count:
         raise ValueError(f"{what}: expected {count} whole numbers, got {value}")
     return given
 

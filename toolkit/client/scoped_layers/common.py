@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, cast
 
 from toolkit.client import control_flow, initializers, static_values
 from toolkit.client.context import get_default_graph
-from toolkit.client.convert import convert_to_tensor
+from toolkit.client.convert import as_shape, convert_to_tensor
 from toolkit.client.model_variables import model_variable
 from toolkit.client.tensor import Tensor
 from toolkit.client.variables import BaseVariable
@@ -172,10 +172,42 @@ def n_positive_integers(n: int, value: Any) -> tuple[int, ...]:
     Raises:
         ValueError: there are more or fewer, or one is not positive.
     """
-    given = (value,) * n if isinstance(value, int) else tuple(value)
-    if len(given) != n or not all(int(each) >= 1 for each in given):
+    given = (
+        tuple(int(each) for each in cast("Iterable[Any]", value)) if isinstance(value, Iterable) else (int(value),) * n
+    )
+    if len(given) != n or not all(each >= 1 for each in given):
         raise ValueError(f"expected {n} positive whole numbers, got {value}")
-    return tuple(int(each) for each in given)
+    return given
+
+
+def size_along(shape: Any, axis: int, min_rank: int) -> int:
+    """The size of a shape along an axis.
+
+    Raises:
+        ValueError: the shape has fewer axes, or it is not known there.
+    """
+    known = as_shape(shape)
+    if known.dims is None or len(known.dims) < min_rank:
+        raise ValueError(f"expected a shape of {min_rank} sizes at least, not {known}")
+    size = known.dims[axis]
+    if size is None:
+        raise ValueError(f"the size along axis {axis} must be known; the shape is {known}")
+    return size
+
+
+def first_dimension(shape: Any, min_rank: int = 1) -> int:
+    """The first size of a shape, which must be known."""
+    return size_along(shape, 0, min_rank)
+
+
+def last_dimension(shape: Any, min_rank: int = 1) -> int:
+    """The last size of a shape, which must be known."""
+    return size_along(shape, -1, min_rank)
+
+
+def channel_dimension(shape: Any, data_format: str, min_rank: int = 1) -> int:
+    """The size of a shape along the channels, which must be known: the second, "channels_first", or the last."""
+    return size_along(shape, 1 if data_format == "channels_first" else -1, min_rank)
 
 
 # -- conditions ------------------------------------------------------------------------------------------------------

@@ -145,3 +145,30 @@ def linear(
             inner.set_partitioner(None)
             shift = get_variable("bias", [output_size], kind, bias_initializer or Constant(0.0))
         return nn_ops.bias_add(product, shift)
+
+
+def assign_moving_average(variable: Any, value: Any, decay: Any, zero_debias: bool = True, name: Any = None) -> Any:
+    """variable -= (1 - decay) * (variable - value); for variables that started at zero, unless that is switched off."""
+    from toolkit.client.train import averages
+
+    return averages.assign_moving_average(variable, value, decay, zero_debias, name)
+
+
+def register_session_run_conversion_functions(
+    tensor_type: type, fetch_function: Any, feed_function: Any = None, feed_function_for_partial_run: Any = None
+) -> None:
+    """What objects of a class stand for where sessions fetch and feed them.
+
+    Args:
+        fetch_function: of an object, tensors and a function of their values.
+        feed_function: of an object and what it is fed, pairs of a tensor and its value.
+        feed_function_for_partial_run: of an object, the tensors that will be fed.
+
+    Raises:
+        ValueError: that is known of the class already.
+    """
+    from toolkit.runtime import conversions
+
+    conversions.register(
+        conversions.Conversion(tensor_type, fetch_function, feed_function, feed_function_for_partial_run)
+    )

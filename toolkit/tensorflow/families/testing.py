@@ -11,9 +11,11 @@ import tempfile
 import threading
 import unittest
 from collections.abc import Callable, Generator, Iterable, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from typing import Any
 
+from toolkit.client import context
+from toolkit.client.graph_stack import innermost
 from toolkit.errors import GraphmillError, OpError
 from toolkit.tensorflow.families import session as sessions
 from toolkit.tensorflow.families.graph import Graph
@@ -33,15 +35,19 @@ class TestCase(unittest.TestCase):
 
         np.random.seed(_SEED)
         # a graph of its own, whatever is around: tests may run inside of a program
-        self._graph = Graph().as_default()
-        made = self._graph.__enter__()
+        made = Graph()
         made.seed = _SEED
+        self._graph = ExitStack()
+        if innermost() is None:  # so that a test may reset its default graph
+            self._graph.callback(context.replace_default_graph, context.replace_default_graph(made))
+        else:
+            self._graph.enter_context(made.as_default())
 
     def tearDown(self) -> None:
         if self._cached is not None:
             self._cached.close()
             self._cached = None
-        self._graph.__exit__(None, None, None)
+        self._graph.close()
         super().tearDown()
 
     # -- sessions and folders ---------------------------------------------------------------------------------------

@@ -40,6 +40,7 @@ DEPRECATED = frozenset(
 #: an internal module to the public modules ("" is the root) in which its names are looked for, in this order
 SEARCHED: dict[str, tuple[str, ...]] = {
     "python.framework.graph_util_impl": ("graph_util",), "python.pywrap_tensorflow": ("train",),
+    "python.framework.tensor_conversion_registry": ("",),
     "python.estimator.estimator": ("estimator",), "python.estimator.model_fn": ("estimator",),
     "python.estimator.run_config": ("estimator",), "python.estimator.inputs": ("estimator.inputs",),
     "python.estimator.training": ("estimator",), "python.estimator.exporter": ("estimator",),
