@@ -179,6 +179,8 @@ class _Grouper:
         for node in self.graph.nodes:
             self._join_classes(node)
         groups: dict[int, ColocationGroup] = {}
+        nothing: dict[int, str] = {}  # shared by the many groups of one node, and left empty
+        nobody: list[Node] = []
         by_id: list[ColocationGroup] = []
         for node in self.graph.nodes:
             root = self.find(node.id)
@@ -189,11 +191,17 @@ class _Grouper:
                     spec=self.together[root],
                     resource=self.resource[root],
                     softened=root in self.softened,
+                    bonds=nothing,
+                    overruled=nobody,
                 )
             group.members.append(node)
             if node.id in self.bonds:
+                if group.bonds is nothing:
+                    group.bonds = {}
                 group.bonds[node.id] = self.bonds[node.id]
             if node.id in self.overruled:
+                if group.overruled is nobody:
+                    group.overruled = []
                 group.overruled.append(node)
             by_id.append(group)
         for a, b, why in also:
@@ -256,8 +264,7 @@ class _Grouper:
         into.spec = spec
         into.resource = into.resource.intersect(gone.resource) or into.resource
         into.softened = into.softened or gone.softened
-        into.bonds |= gone.bonds
-        into.bonds.setdefault(gone.leader.id, why)
+        into.bonds = {gone.leader.id: why} | into.bonds | gone.bonds
         into.members += gone.members
         for member in gone.members:
             by_id[member.id] = into

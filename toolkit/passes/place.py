@@ -160,6 +160,7 @@ class _Placer:
 
     def _finish(self, report: dict[str, Any], choices: Sequence[Choice], asked: Sequence[str]) -> PassResult:
         nodes: dict[str, Any] = {}
+        rows: dict[tuple[str, str, str | None], dict[str, str | None]] = {}
         moved: list[Moved] = []
         modified = False
         counts: Counter[str] = Counter()
@@ -168,11 +169,12 @@ class _Placer:
         for node, choice, before in zip(self.graph.nodes, choices, asked, strict=True):
             device = names[choice.device]
             group = self.constraints.groups[node.id]
-            nodes[node.name] = {
-                "device": device,
-                "reason": choice.reason,
-                "group": group.leader.name if len(group.members) > 1 else None,
-            }
+            leader = group.leader.name if len(group.members) > 1 else None
+            row = (device, choice.reason, leader)
+            told = rows.get(row)  # one for all nodes of which the same is to be said
+            if told is None:
+                told = rows[row] = {"device": device, "reason": choice.reason, "group": leader}
+            nodes[node.name] = told
             counts[device] += 1
             wanted = node.device  # with what rules and variables say
             key = (wanted, device)

@@ -9,6 +9,7 @@ from typing import Any
 from toolkit.errors import GraphError, did_you_mean
 from toolkit.graph.device import DeviceSpec
 from toolkit.graph.graph import Graph
+from toolkit.graph.kinds import NodeKind
 from toolkit.graph.node import Node
 from toolkit.kernels.facts import Availability
 from toolkit.passes.colocation import ColocationGroup, group_nodes
@@ -48,9 +49,10 @@ class Constraints:
         self._supports = supports
         self._is_soft = soft
         self._kernels: dict[tuple[Any, ...], tuple[str, ...]] = {}
-        self._candidates: dict[int, tuple[list[DeviceSpec], str]] = {}  # by id(group)
+        self._by_kind: dict[NodeKind, tuple[str, ...]] = {}
+        self._candidates: dict[int, tuple[list[DeviceSpec], str]] = {}  # by id(group), of several nodes
         #: the same for groups of one node that ask for the same and can run on the same types
-        self._alike: dict[tuple[DeviceSpec, bool, tuple[str, ...]] | None, tuple[list[DeviceSpec], str]] = {}
+        self._alike: dict[tuple[DeviceSpec, bool, tuple[str, ...]], tuple[list[DeviceSpec], str]] = {}
         bound = list(_beside(graph))
         also = [*bound, *((*used_together(graph), *_loops(graph)) if keep else ())]
         self.groups = group_nodes(graph, soft=soft, also=also)
@@ -60,24 +62,29 @@ class Constraints:
 
     def types_of(self, node: Node) -> tuple[str, ...]:
         """The device types of the set that can run a node."""
+        kind = node.kind
+        if kind is not None and (known := self._by_kind.get(kind)) is not None:
+            return known
         key = (node.op, tuple(t.enum for t in node.output_types), tuple(t.enum for t in node.input_types))
         found = self._kernels.get(key)
         if found is None:
             found = tuple(t for t in self.set.types if t and self._supports(node, t))
             self._kernels[key] = found
+        if kind is not None:
+            self._by_kind[kind] = found
         return found
 
     def allowed(self, group: ColocationGroup) -> tuple[list[DeviceSpec], str]:
         """The devices of a group, best first, and why they are so few."""
-        found = self._candidates.get(id(group))
-        if found is None:
-            alike = (group.spec, group.softened, self.types_of(group.leader)) if len(group.members) == 1 else None
-            found = self._alike.get(alike)
+        if len(group.members) > 1:
+            found = self._candidates.get(id(group))
             if found is None:
-                found = self._find_allowed(group)
-                if alike is not None:
-                    self._alike[alike] = found
-            self._candidates[id(group)] = found
+                found = self._candidates[id(group)] = self._find_allowed(group)
+            return found
+        alike = (group.spec, group.softened, self.types_of(group.leader))
+        found = self._alike.get(alike)
+        if found is None:
+            found = self._alike[alike] = self._find_allowed(group)
         return found
 
     def _find_allowed(self, group: ColocationGroup) -> tuple[list[DeviceSpec], str]:

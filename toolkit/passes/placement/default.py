@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from toolkit.graph.device import DeviceSpec
 from toolkit.graph.node import Node
 from toolkit.passes.placement.constraints import Choice, Constraints
 from toolkit.passes.placement.strategies import PlacementTask, strategy
@@ -24,6 +25,7 @@ class _Default:
     def __init__(self, constraints: Constraints):
         self.constraints = constraints
         self.chosen: dict[int, Choice] = {}
+        self._usual: dict[tuple[int, str], Choice] = {}  # by id(device), which the set of devices keeps
 
     def run(self) -> list[Choice]:
         self._default()
@@ -46,9 +48,16 @@ class _Default:
                 if source is not None and source.device in allowed:
                     self.chosen[node.id] = Choice(source.device, f"metadata of '{node.inputs[0].node.name}'")
                     continue
-            self.chosen[node.id] = Choice(allowed[0], self.constraints.reason(node, group, why))
+            self.chosen[node.id] = self._choice(allowed[0], self.constraints.reason(node, group, why))
         for node in late:
             self._beside_consumers(node)
+
+    def _choice(self, device: DeviceSpec, reason: str) -> Choice:
+        """The choice of a device for a reason that many nodes may have: one for all of them."""
+        found = self._usual.get((id(device), reason))
+        if found is None:
+            found = self._usual[id(device), reason] = Choice(device, reason)
+        return found
 
     def _beside_consumers(self, node: Node) -> None:
         """Put a generator where it is used, if that is one device."""
