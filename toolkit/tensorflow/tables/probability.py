@@ -38,6 +38,35 @@ HOMES: dict[str, str] = {
         contrib.distributions.ExponentialWithSoftplusRate contrib.distributions.BetaWithSoftplusConcentration
         contrib.distributions.Chi2 contrib.distributions.Chi2WithAbsDf contrib.distributions.softplus_inverse
     """,
+    "toolkit.client.distributions.transformed": """
+        contrib.distributions.TransformedDistribution contrib.distributions.ConditionalTransformedDistribution
+    """,
+    "toolkit.client.bijectors.base": """
+        contrib.distributions.bijectors.Bijector contrib.distributions.bijectors.ConditionalBijector
+    """,
+    "toolkit.client.bijectors.elementwise": """
+        contrib.distributions.bijectors.Identity contrib.distributions.bijectors.PowerTransform
+        contrib.distributions.bijectors.Exp contrib.distributions.bijectors.Sigmoid
+        contrib.distributions.bijectors.Softplus contrib.distributions.bijectors.Softsign
+        contrib.distributions.bijectors.Square contrib.distributions.bijectors.AbsoluteValue
+        contrib.distributions.bijectors.AffineScalar contrib.distributions.bijectors.SinhArcsinh
+        contrib.distributions.bijectors.Gumbel contrib.distributions.bijectors.Kumaraswamy
+    """,
+    "toolkit.client.bijectors.composed": """
+        contrib.distributions.bijectors.Chain contrib.distributions.bijectors.Invert
+        contrib.distributions.bijectors.Inline contrib.distributions.bijectors.Reshape
+    """,
+    "toolkit.client.bijectors.vectors": """
+        contrib.distributions.bijectors.Permute contrib.distributions.bijectors.SoftmaxCentered
+        contrib.distributions.bijectors.AffineLinearOperator contrib.distributions.bijectors.Affine
+        contrib.distributions.bijectors.Ordered
+    """,
+    "toolkit.client.bijectors.flows": """
+        contrib.distributions.bijectors.RealNVP contrib.distributions.bijectors.real_nvp_default_template
+        contrib.distributions.bijectors.MaskedAutoregressiveFlow contrib.distributions.bijectors.masked_dense
+        contrib.distributions.bijectors.masked_autoregressive_default_template
+        contrib.distributions.bijectors.BatchNormalization=BatchNormalizationBijector
+    """,
     "toolkit.client.linear_operators.base": "linalg.LinearOperator",
     "toolkit.client.linear_operators.dense": "linalg.LinearOperatorFullMatrix linalg.LinearOperatorLowerTriangular",
     "toolkit.client.linear_operators.diagonal": """
