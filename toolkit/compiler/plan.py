@@ -58,8 +58,12 @@ class Plan:
                 return False
         return True
 
-    def run(self, arguments: Sequence[Any], running: RunningStep) -> list[Any]:
-        """Execute once. Several threads may: each takes an arena of its own."""
+    def run(self, arguments: Sequence[Any], running: RunningStep, bad: list[Operation] | None = None) -> list[Any]:
+        """Execute once. Several threads may: each takes an arena of its own.
+
+        Args:
+            bad: is given the operations whose results are not finite, where that is asked for.
+        """
         free = self._free
         try:
             instance = free.pop()
@@ -67,6 +71,10 @@ class Plan:
             with compiling(running, "make_arena"):
                 instance = self._instantiate()
         try:
+            if bad is not None:
+                results, found = instance.run_checked(arguments, running)
+                bad += found
+                return results
             if running.watcher is not None:
                 results, entries, marks = instance.run_marked(arguments, running)
                 running.watcher.ran_plan(entries, running.device_name, marks)
@@ -141,10 +149,10 @@ class SharedPlan:
         self.make_ready = share.make_ready
         self._shares = shares
 
-    def run(self, arguments: Sequence[Any], running: RunningStep) -> list[Any]:
-        """Execute once."""
+    def run(self, arguments: Sequence[Any], running: RunningStep, bad: list[Operation] | None = None) -> list[Any]:
+        """Execute once; see `Plan.run`."""
         try:
-            return self._shares.run(lambda share: self.share.run(share, running), arguments)
+            return self._shares.run(lambda share: self.share.run(share, running, bad), arguments)
         finally:
             THREADS.use(None)
 

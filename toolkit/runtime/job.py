@@ -255,7 +255,7 @@ class Job:
         options = self.options
         probes: list[Probe] = []
         if options.check_numerics:
-            probes.append(NumericsProbe())
+            probes.append(NumericsProbe(per_node=options.per_node))
         if options.dump is not None:
             pattern, folder = options.dump
             require_match(pattern, self.model.graph)

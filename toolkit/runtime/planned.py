@@ -87,6 +87,10 @@ class CompiledExecutor:
             plan = self._planned(key, arguments, running, threads)
             if plan is None:
                 return self._reference().run(arguments, running)
+        if running.probe is not None and manner_of(running.probe) is Manner.CHECKED:
+            from toolkit.runtime.checked import run_checked
+
+            return run_checked(plan, self._program, arguments, running)
         return plan.run(arguments, running) if plan.turn is None else TURNS.run(plan, arguments, running)
 
     def _planned(
@@ -171,10 +175,12 @@ class CompiledExecutor:
 
     def _is_looked_at(self, manner: Manner) -> bool:
         """Whether a probe sees something else than plans; kernels are all that there is on devices with a memory."""
-        return manner is not Manner.COMPILED and (manner is not Manner.PLANNED or self._program.memory is not None)
+        if manner in (Manner.PLANNED, Manner.CHECKED):
+            return self._program.memory is not None
+        return manner is not Manner.COMPILED
 
     def _probed(self, manner: Manner) -> Reference:
-        if manner in (Manner.NODE_BY_NODE, Manner.PLANNED):
+        if manner in (Manner.NODE_BY_NODE, Manner.PLANNED, Manner.CHECKED):
             return self._reference()
         if self._by_tokens is None:
             from toolkit.runtime.tokens import TokenExecutor

@@ -35,7 +35,7 @@ class SegmentedExecutor:
 
     def run(self, arguments: Sequence[Any], running: DeviceStep) -> list[Any]:
         """Execute once; see `Executor.run`."""
-        if manner_of(running.probe) not in (Manner.COMPILED, Manner.PLANNED):
+        if manner_of(running.probe) not in (Manner.COMPILED, Manner.PLANNED, Manner.CHECKED):
             return self._reference().run(arguments, running)
         return (self._around or self._made()).run(arguments, running)
 

@@ -133,7 +133,7 @@ class DeviceStep:
         state = self.graph_seed_state
         if site:
             state = state.setdefault(site + "/", {})  # no node has a name that ends so
-        looked_into = manner_of(self.probe) in (Manner.NODE_BY_NODE, Manner.PLANNED) or not site
+        looked_into = manner_of(self.probe) in (Manner.NODE_BY_NODE, Manner.PLANNED, Manner.CHECKED) or not site
         probe = self.probe if looked_into else None
         made = DeviceStep(
             self.step_id, self.resources, self.functions, state, self._session, probe=probe, pool=self.pool

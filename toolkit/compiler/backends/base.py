@@ -76,6 +76,10 @@ class Instance(Protocol):
         """
         ...
 
+    def run_checked(self, arguments: Sequence[Any], running: RunningStep) -> tuple[list[Any], list[Operation]]:
+        """Run, and look at the floating tensors that are made; returns the results, and what made one not finite."""
+        ...
+
     def close(self) -> None:
         """Give the memory back at once."""
         ...

@@ -12,6 +12,9 @@ from toolkit.render.themes import Theme
 
 OTHER = "other ops"
 
+#: microseconds: what times since 1970 are rounded to, as floats
+_STEP = 0.5
+
 
 @dataclass(slots=True)
 class Lane:
@@ -51,7 +54,7 @@ def lanes_of(trace: Trace) -> list[Lane]:
         until = 0.0
         for span in spans:
             end = span.start + span.duration
-            if free and free[0][0] <= span.start:
+            if free and free[0][0] <= span.start + _STEP:
                 _, row = heapq.heappop(free)
             else:
                 row = len(lane.rows)

@@ -18,6 +18,7 @@ class Manner(Enum):
     LOOKED_AT = "every kernel is looked at, in the dataflow executor, but none inside of functions"
     BY_TOKENS = "in the dataflow executor, and nothing is looked at"
     PLANNED = "compiled, and what compiled functions do is told (`Watcher`); kernels outside of them are looked at"
+    CHECKED = "compiled, and nodes run one by one where a value of a compiled function is not finite"
     COMPILED = "as if there were no probe"
 
 
@@ -54,7 +55,7 @@ def tell_duration(probe: Probe, seconds: float) -> None:
 
 def looks(probe: Probe | None) -> bool:
     """Whether a probe wants to see the kernels of the step that it was given to."""
-    return manner_of(probe) in (Manner.NODE_BY_NODE, Manner.LOOKED_AT, Manner.PLANNED)
+    return manner_of(probe) in (Manner.NODE_BY_NODE, Manner.LOOKED_AT, Manner.PLANNED, Manner.CHECKED)
 
 
 class HearsOfTasks(Protocol):

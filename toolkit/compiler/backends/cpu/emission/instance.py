@@ -13,7 +13,7 @@ import numpy as np
 
 from toolkit.compiler.backends.base import SOURCE_NAME, Entry
 from toolkit.compiler.backends.cpu.emission.arena import ArenaLayout
-from toolkit.compiler.backends.cpu.emission.marked import MarkedSource
+from toolkit.compiler.backends.cpu.emission.marked import CheckedSource, MarkedSource
 from toolkit.compiler.context import RunningStep
 from toolkit.compiler.ir.operation import Operation
 from toolkit.compiler.ir.value import Value
@@ -129,6 +129,7 @@ class Emitted:
         self.block = emitter.block
         self._emitter = emitter
         self._marked: MarkedSource | None = None
+        self._checked: CheckedSource | None = None
 
     def marked(self) -> MarkedSource:
         """The source that notes the time behind each thing that is done."""
@@ -136,12 +137,20 @@ class Emitted:
             self._marked = MarkedSource(self.source, self.owners, self._emitter.marks, self.block, self.layout)
         return self._marked
 
+    def checked(self) -> CheckedSource:
+        """The source that looks at the floating tensors that are made."""
+        if self._checked is None:
+            emitter = self._emitter
+            self._checked = CheckedSource(self.source, self.owners, emitter.marks, emitter.known)
+        return self._checked
+
     def owner(self, code: CodeType, line: int) -> Operation | None:
         """The operation behind a line of this function or of a loop in it."""
         if code is self.body:
             return self.owners[line - 1]
-        if self._marked is not None and code is self._marked.body:
-            return self._marked.owners[line - 1]
+        for watched in (self._marked, self._checked):
+            if watched is not None and code is watched.body:
+                return watched.owners[line - 1]
         return next((found for each in self.inner if (found := each.owner(code, line)) is not None), None)
 
     @property
@@ -257,6 +266,7 @@ class ArenaInstance:
         self.run = run
         self._emitted = emitted
         self._run_marked: FunctionType | None = None
+        self._run_checked: FunctionType | None = None
 
     def run_marked(
         self, arguments: Sequence[Any], running: RunningStep
@@ -272,6 +282,25 @@ class ArenaInstance:
         marks = namespace["marks_"] = [0] * (len(marked.entries) + 1)
         marks[-1] = time.perf_counter_ns()
         return self._run_marked(arguments, running), marked.entries, marks
+
+    def run_checked(self, arguments: Sequence[Any], running: RunningStep) -> tuple[list[Any], list[Operation]]:
+        """See `Instance.run_checked`."""
+        checked = self._emitted.checked()
+        namespace = self.namespace
+        if self._run_checked is None:
+            for name, value in checked.arrays.items():
+                namespace[name] = self._array(self._emitted.layout, value)
+            exec(checked.code, namespace)
+            self._run_checked, namespace["run"] = namespace["run"], self.run
+            assert self._run_checked is not None
+        bad: list[Operation] = []
+
+        def look(number: int, *values: Any) -> None:
+            if not all(map(_is_finite, values)):
+                bad.append(checked.operations[number])
+
+        namespace["look_"] = look
+        return self._run_checked(arguments, running), bad
 
     def close(self) -> None:
         """Give the arena back at once: the function and its globals hold each other."""
@@ -353,6 +382,13 @@ class ArenaInstance:
             raise InternalError(f"{memory.size} bytes of a tensor of {value.nbytes} were to be given to oneDNN")
         known.append(memory)
         return memory
+
+
+def _is_finite(value: Any) -> bool:
+    """Whether every number is finite; a sum takes no memory, and says most of it."""
+    if not isinstance(value, np.ndarray | np.generic):  # of a branch that was not taken
+        return True
+    return bool(np.isfinite(np.sum(value)) or np.isfinite(value).all())
 
 
 class VariableBinding:

@@ -1,12 +1,12 @@
-"""The generated function once more, with a note of the time behind each thing that it does.
+"""The generated function once more, with a line behind each thing that it does: for traces, and for checks of numbers.
 
-It is the same function over the same arena, with a line more for each entry of `entries`: what is traced is what runs.
-Steps that only prepare another (values brought into the arena, variables looked up) are in the entry of that.
+It is the same function over the same arena: what is looked at is what runs. In traces, steps that only prepare another
+(values brought into the arena, variables looked up) are in the entry of that.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from types import CodeType
 
@@ -34,13 +34,71 @@ class Mark:
     operation: Operation
 
 
-class MarkedSource:
-    """Attributes:
-    entries: what is told of each mark.
-    marks: the marks, one for each entry.
-    code: defines `run`, which notes in `marks_` when each of them was passed.
-    body: the code of `run` itself.
-    owners: the operation behind each of its lines.
+class WatchedSource:
+    """Source with lines more.
+
+    Args:
+        lines: where, and what is written there.
+
+    Attributes:
+        code: defines `run`.
+        body: the code of `run` itself.
+        owners: the operation behind each of its lines.
+    """
+
+    def __init__(self, source: str, owners: Sequence[Operation | None], lines: Sequence[tuple[Mark, str]]):
+        written, self.owners = list[str](), list[Operation | None]()
+        behind = {mark.line: (mark, text) for mark, text in lines}
+        for number, (line, owner) in enumerate(zip(source.splitlines(), owners, strict=True), 1):
+            written.append(line)
+            self.owners.append(owner)
+            if (found := behind.get(number)) is not None:
+                mark, text = found
+                written.append(mark.indent + text)
+                self.owners.append(mark.operation)
+        self.code: CodeType = compile("\n".join(written) + "\n", SOURCE_NAME, "exec")
+        self.body = next(constant for constant in self.code.co_consts if isinstance(constant, CodeType))
+
+
+class CheckedSource(WatchedSource):
+    """The function with `look_(number, values)` behind each operation that makes floating tensors.
+
+    Args:
+        read: the name of a value in the function; "" for one in the arena that has none yet.
+
+    Attributes:
+        operations: they, by number.
+        arrays: names of globals that are arrays in the arena.
+    """
+
+    def __init__(
+        self, source: str, owners: Sequence[Operation | None], marks: Sequence[Mark], read: Callable[[Value], str]
+    ):
+        self.operations: list[Operation] = []
+        self.arrays: dict[str, Value] = {}
+        lines: list[tuple[Mark, str]] = []
+        for mark in marks:
+            names: list[str] = []
+            for value in mark.operation.outputs:
+                # what nobody takes may never have been filled
+                if value.dtype is None or value.dtype.kind != "f" or not value.is_needed or value.is_constant:
+                    continue
+                name = read(value)
+                if not name:
+                    name = f"z{len(self.arrays)}_"
+                    self.arrays[name] = value
+                names.append(name)
+            if names:
+                lines.append((mark, f"look_({len(self.operations)}, {', '.join(names)})"))
+                self.operations.append(mark.operation)
+        super().__init__(source, owners, lines)
+
+
+class MarkedSource(WatchedSource):
+    """The function with a note in `marks_` of the time behind each thing that it does.
+
+    Attributes:
+        entries: what is told of each.
     """
 
     def __init__(
@@ -49,20 +107,11 @@ class MarkedSource:
         groups = list(_groups(marks))
         usage = _usage(block, layout)
         place = {operation: position for position, operation in enumerate(block.operations)}
-        self.marks = [group[-1] for group in groups]
         self.entries = [
             _entry([mark.operation for mark in group], usage[place[group[-1].operation]], layout) for group in groups
         ]
-        lines, self.owners = list[str](), list[Operation | None]()
-        behind = {mark.line: number for number, mark in enumerate(self.marks)}
-        for number, (line, owner) in enumerate(zip(source.splitlines(), owners, strict=True), 1):
-            lines.append(line)
-            self.owners.append(owner)
-            if (found := behind.get(number)) is not None:
-                lines.append(f"{self.marks[found].indent}marks_[{found}] = now_()")
-                self.owners.append(self.marks[found].operation)
-        self.code: CodeType = compile("\n".join(lines) + "\n", SOURCE_NAME, "exec")
-        self.body = next(constant for constant in self.code.co_consts if isinstance(constant, CodeType))
+        lines = [(group[-1], f"marks_[{number}] = now_()") for number, group in enumerate(groups)]
+        super().__init__(source, owners, lines)
 
 
 def _groups(marks: Sequence[Mark]) -> Iterator[list[Mark]]:
@@ -120,8 +169,3 @@ def _usage(block: Block, layout: ArenaLayout) -> list[int]:
         held += change
         found.append(held)
     return found
-
-
-def values_of(operation: Operation) -> list[Value]:
-    """The floating tensors that it makes."""
-    return [value for value in operation.outputs if value.dtype is not None and value.dtype.kind == "f"]
