@@ -114,3 +114,33 @@ def test_a_trace_has_a_limit(model: str) -> None:
     probe = TraceProbe(limit=2, per_node=True)
     Session(read_graph(model)).run("sum:0", {"x": [1.0]}, probe=probe)
     assert len(probe.spans) == 2 and probe.dropped == 1
+
+
+def test_dumps_are_of_compiled_steps_where_they_can_be(tmp_path: Path) -> None:
+    """Behind branches, of references and in functions nodes are looked at one by one; the files are the same."""
+    from toolkit import client as gm
+    from toolkit.runtime.probes.dump_fetches import dump_fetches
+    from toolkit.runtime.session import core_graph
+
+    with gm.Graph().as_default() as made:
+        x = gm.placeholder(np.float32, [3], name="x")
+        hidden = gm.square(gm.ops.neg(x, name="net/neg"), name="net/square")
+        chosen = gm.cond(gm.reduce_sum(x) > 0.0, lambda: gm.exp(hidden), lambda: hidden, name="choice")
+        gm.identity(chosen, name="y")
+        gm.sqrt(hidden, name="net/aside")
+    graph = core_graph(made)
+
+    def wanted(pattern: str) -> list[str] | None:
+        found = dump_fetches(graph, pattern, [graph.output("x:0")], [graph.output("y:0")], [])
+        return None if found is None else [output.name for output in found]
+
+    assert wanted("net/*") == ["net/neg:0", "net/square:0"]
+    assert wanted("choice/*") is None and wanted("y") is None and wanted("x") == []
+    write_model(from_graph(graph), str(tmp_path / "model.pb"))
+    line = ["run", str(tmp_path / "model.pb"), "--feed", "x=[1,2,3]", "--fetch", "y", "--steps", "2"]
+    for name, more in (("compiled", []), ("nodes", ["--per-node"])):
+        assert graphmill([*line, *more, "--dump", "net/*", str(tmp_path / name)]) == 0
+    files = sorted(each.name for each in (tmp_path / "nodes").iterdir())
+    assert files == sorted(each.name for each in (tmp_path / "compiled").iterdir()) and len(files) == 4
+    for each in files:
+        np.testing.assert_array_equal(np.load(tmp_path / "nodes" / each), np.load(tmp_path / "compiled" / each))

@@ -22,6 +22,7 @@ from toolkit.formats import bundle
 from toolkit.formats.bundle.locate import find_prefix
 from toolkit.formats.model import Model, ModelKind, from_graph, variables_prefix, write_model
 from toolkit.graph.metagraph import GraphKeys
+from toolkit.graph.node import Output
 from toolkit.graph.partitioned import first_lone_receive
 from toolkit.graph.shape import UNKNOWN
 from toolkit.kernels.types import Array
@@ -34,6 +35,7 @@ from toolkit.runtime.options import RunOptions
 from toolkit.runtime.probes.base import Probe, Probes
 from toolkit.runtime.probes.calibration import measure_host
 from toolkit.runtime.probes.dump import DumpProbe, require_match
+from toolkit.runtime.probes.dump_fetches import dump_fetches
 from toolkit.runtime.probes.measure import MeasureProbe
 from toolkit.runtime.probes.numerics import NumericsProbe, check_feed
 from toolkit.runtime.probes.profile import profile_report
@@ -248,6 +250,7 @@ class Job:
         self.tracer = TraceProbe(per_node=options.per_node) if options.trace or options.profile else None
         self.measure = MeasureProbe() if options.measure else None
         self.dump: DumpProbe | None = None
+        self.dumped: list[Output] = []  # fetched for it
         self.probe = self._make_probe()
         self.one_pass = options.batch is not None and options.steps is None and options.epochs is None
 
@@ -260,12 +263,23 @@ class Job:
             pattern, folder = options.dump
             require_match(pattern, self.model.graph)
             self.dump = DumpProbe([pattern], folder)
-            probes.append(self.dump)
+            if (wanted := self._dump_fetches(pattern)) is None:
+                probes.append(self.dump)
+            else:
+                self.dumped = wanted
         if self.measure is not None:
             probes.append(self.measure)
         if self.tracer is not None:
             probes.append(self.tracer)
         return Probes(probes) if probes else None
+
+    def _dump_fetches(self, pattern: str) -> list[Output] | None:
+        """What is fetched of each step to be dumped; None where nodes are to be looked at."""
+        if self.options.per_node or self.options.measure or self.options.master is not None:
+            return None
+        request = self.request
+        fetches = list(request.fetches.values())
+        return dump_fetches(self.model.graph, pattern, list(request.feeds), fetches, request.targets)
 
     def _finish_probes(self) -> None:
         if self.dump is not None and not self.dump.written:
@@ -384,7 +398,7 @@ class Job:
         keep = options.keep_values and self._is_many()
         kept: list[list[Any]] = []
         last: list[Any] = []
-        fetches = [list(self.request.fetches.values()), self.request.targets]
+        fetches = [list(self.request.fetches.values()), self.request.targets, self.dumped]
         with (
             stop_on_signal(self.log, self._grace()) as asked,
             self._closing_bar(),
@@ -414,7 +428,9 @@ class Job:
                             check_feed(output.name, value)
                     try:
                         with self.hints(session.session):
-                            last = session.run(fetches, batch)[0]
+                            last, _, dumped = session.run(fetches, batch)
+                        if self.dump is not None:
+                            self.dump.fetched(self.dumped, dumped)
                     except CancelledError:
                         if asked.is_forced:
                             raise KeyboardInterrupt from None

@@ -6,7 +6,7 @@ import fnmatch
 import re
 import threading
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, cast
 from urllib.parse import quote
@@ -15,7 +15,7 @@ import numpy as np
 
 from toolkit.errors import UsageError, about_option, did_you_mean
 from toolkit.graph.graph import Graph
-from toolkit.graph.node import Node
+from toolkit.graph.node import Node, Output
 from toolkit.kernels.types import Array, is_array
 
 
@@ -50,17 +50,27 @@ class DumpProbe:
     def ran(
         self, node: Node, device: str, start_ns: int, end_ns: int, inputs: Sequence[Any], outputs: Sequence[Any]
     ) -> None:
-        if self._match(node.name) is None:
-            return
+        if self._match(node.name) is not None:
+            self._write(node.name, enumerate(outputs))
+
+    def fetched(self, outputs: Sequence[Output], values: Sequence[Any]) -> None:
+        """Tensors of a step that were fetched for it (`dump_fetches`)."""
+        found: dict[str, list[tuple[int, Any]]] = {}
+        for output, value in zip(outputs, values, strict=True):
+            found.setdefault(output.node.name, []).append((output.index, value))
+        for name, each in found.items():
+            self._write(name, each)
+
+    def _write(self, name: str, outputs: Iterable[tuple[int, Any]]) -> None:
         with self._lock:
-            run = self._runs[node.name]
-            self._runs[node.name] += 1
-        for index, value in enumerate(outputs):
+            run = self._runs[name]
+            self._runs[name] += 1
+        for index, value in outputs:
             if not is_array(value):
                 continue
             self._folder.mkdir(parents=True, exist_ok=True)
             array = cast("Array", np.asarray(value))
             if array.dtype.kind == "O":
                 array = np.array([bytes(item) for item in array.ravel()]).reshape(array.shape)
-            np.save(self._folder / f"{quote(node.name, safe='')}_{index}_{run}.npy", array, allow_pickle=False)
+            np.save(self._folder / f"{quote(name, safe='')}_{index}_{run}.npy", array, allow_pickle=False)
             self.written += 1

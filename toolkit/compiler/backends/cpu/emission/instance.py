@@ -388,7 +388,8 @@ def _is_finite(value: Any) -> bool:
     """Whether every number is finite; a sum takes no memory, and says most of it."""
     if not isinstance(value, np.ndarray | np.generic):  # of a branch that was not taken
         return True
-    return bool(np.isfinite(np.sum(value)) or np.isfinite(value).all())
+    array = cast("Array", value)
+    return bool(np.isfinite(np.sum(array)) or np.isfinite(array).all())
 
 
 class VariableBinding:
