@@ -12,9 +12,6 @@ from toolkit.render.themes import Theme
 
 OTHER = "other ops"
 
-#: microseconds: what times since 1970 are rounded to, as floats
-_STEP = 0.5
-
 
 @dataclass(slots=True)
 class Lane:
@@ -54,7 +51,7 @@ def lanes_of(trace: Trace) -> list[Lane]:
         until = 0.0
         for span in spans:
             end = span.start + span.duration
-            if free and free[0][0] <= span.start + _STEP:
+            if free and free[0][0] <= span.start:
                 _, row = heapq.heappop(free)
             else:
                 row = len(lane.rows)

@@ -114,14 +114,16 @@ class TraceProbe:
         if not self._plans:
             return
         for entries, device, thread, marks in self._plans:
-            start = marks[-1]
-            for entry, end in zip(entries, marks, strict=False):
-                if not end:  # on a branch that was not taken
+            # as floats, times since 1970 come in steps of a quarter of a microsecond: differences of such fit together
+            start = (self._epoch_ns + marks[-1]) / 1e3
+            for entry, mark in zip(entries, marks, strict=False):
+                if not mark:  # on a branch that was not taken
                     continue
                 self._memory.planned(device, entry.node, entry.made_bytes, entry.in_use_bytes)
+                end = (self._epoch_ns + mark) / 1e3
                 self._spans.append(Span(
-                    entry.node, entry.op, device, thread, (self._epoch_ns + start) / 1e3, (end - start) / 1e3,
-                    entry.inputs, entry.outputs, entry.made_bytes, entry.in_use_bytes, entry.others,
+                    entry.node, entry.op, device, thread, start, end - start, entry.inputs, entry.outputs,
+                    entry.made_bytes, entry.in_use_bytes, entry.others,
                 ))  # fmt: skip
                 start = end
         self._plans.clear()

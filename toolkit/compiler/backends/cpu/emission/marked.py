@@ -14,7 +14,7 @@ from toolkit.compiler.backends.base import SOURCE_NAME, Entry
 from toolkit.compiler.backends.cpu.emission.arena import ArenaLayout, Storage
 from toolkit.compiler.ir.block import Block
 from toolkit.compiler.ir.operation import Operation
-from toolkit.compiler.ir.operations.calls import Dereference, Loop
+from toolkit.compiler.ir.operations.calls import Call, Dereference, Loop
 from toolkit.compiler.ir.value import Value
 from toolkit.compiler.program import Role
 
@@ -153,8 +153,14 @@ def _entry(group: list[Operation], in_use: int, layout: ArenaLayout) -> Entry:
         for value in operation.outputs
         if value.dtype is not None
     ]
-    size = sum(value.nbytes for value in made if value in layout.storage)
-    return Entry(operation.name, op or operation.kind, tuple(inputs), tuple(outputs), tuple(others), size, in_use)
+    filled = sum(value.nbytes for value in made if value in layout.storage)
+    # what kernels make lies outside of the arena; what the others put out there is somebody else's
+    allocated = 0
+    if isinstance(operation, Call):
+        outside = (value for value in operation.outputs if value not in layout.storage)
+        allocated = sum(value.nbytes for value in outside if value.dtype is not None and value.shape is not None)
+    size, held = filled + allocated, in_use + allocated
+    return Entry(operation.name, op or operation.kind, tuple(inputs), tuple(outputs), tuple(others), size, held)
 
 
 def _usage(block: Block, layout: ArenaLayout) -> list[int]:
