@@ -29,9 +29,7 @@ def python(
             "--trace", metavar="FILE", help="Write a timeline of all steps: Chrome's JSON, or RunMetadata for .pb."
         ),
     ] = None,
-    profile: Annotated[
-        bool, typer.Option("--profile", help="Print where time and memory went, node by node, at the end.")
-    ] = False,
+    profile: Annotated[bool, typer.Option("--profile", help="Print where time and memory went, at the end.")] = False,
     check_numerics: Annotated[
         bool, typer.Option("--check-numerics", help="Fail at the first node that makes a NaN or an infinity.")
     ] = False,
@@ -40,8 +38,9 @@ def python(
 
     sys.argv, __main__, sys.path and the exit code are what python's would be; an installed TensorFlow is neither
     loaded nor touched. --graph writes the graph of the first session that the program opened, or, where it opened
-    none, the default graph, as it is when the program ends. With --trace, --profile and --check-numerics steps run node
-    by node, uncompiled. Running a program is running code: see `graphmill help trust`.
+    none, the default graph, as it is when the program ends. --trace and --profile show what runs, fused nodes under the
+    name of the last one; together with --check-numerics steps run node by node. Running a program is running code: see
+    `graphmill help trust`.
 
     Example: graphmill python train.py --steps 100
     """

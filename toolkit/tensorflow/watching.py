@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class Watching:
-    """What is wanted of the steps of a program; they then run node by node, as with the options of `graphmill run`.
+    """What is wanted of the steps of a program, as with the options of `graphmill run`.
 
     Attributes:
         trace: the file that a timeline goes to.
