@@ -190,3 +190,14 @@ def test_a_message_can_be_imported_again() -> None:
             ours.train.import_meta_graph(meta)
             assert [each.name for each in ours.global_variables()] == ["w:0"]
     assert (message.SerializeToString(), meta.SerializeToString(deterministic=True)) == before
+
+
+def test_none_where_a_tensor_is_expected() -> None:
+    with ours.Graph().as_default(), pytest.raises(ValueError, match="None is no value that a tensor can have"):
+        ours.constant(None)
+
+
+def test_versions_say_one_thing() -> None:
+    from toolkit.tensorflow import modules
+
+    assert ours.VERSION == modules.VERSION

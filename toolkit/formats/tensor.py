@@ -280,6 +280,8 @@ def _bytes(item: Any) -> bytes:
         return item
     if isinstance(item, str):
         return item.encode()
+    if item is None:
+        raise GraphError("None is no value that a tensor can have; a tensor, a number or a text is expected")
     raise GraphError(f"a string tensor holds bytes or str, not {type(item).__name__}")
 
 

@@ -18,7 +18,7 @@ from typing import Any
 
 from toolkit.errors import GraphmillError, UnknownError, UsageError, about_option
 from toolkit.formats.io import STDIO, check_place
-from toolkit.tensorflow import importer, numpy_names
+from toolkit.tensorflow import importer, numpy_names, python_names, scipy_images
 from toolkit.tensorflow.watching import Watching
 
 #: what Python 2 had and Python 3 has not: name to what to do
@@ -47,12 +47,6 @@ _NUMPY_CHANGES = {
     ),
     "out of bounds for uint": "NumPy wraps numbers into small types no more: write np.array(x).astype(...)",
 }
-#: names that SciPy had, to what to write instead
-_SCIPY_CHANGES = {
-    "imread": "np.array(PIL.Image.open(FILE))", "imsave": "PIL.Image.fromarray(array).save(FILE)",
-    "imresize": "np.array(PIL.Image.fromarray(array).resize((width, height)))",
-    "toimage": "PIL.Image.fromarray(array)", "imrotate": "np.array(PIL.Image.fromarray(array).rotate(angle))",
-}  # fmt: skip
 _CONVERT = "the program is written for Python 2; `python -m lib2to3 -w FILE` (Python up to 3.12) converts it"
 
 
@@ -192,7 +186,7 @@ def execute(program: Program, then: Callable[[dict[str, Any]], None] | None = No
     first = os.getcwd() if program.module is not None else os.path.dirname(os.path.abspath(program.script or ""))
     sys.path.insert(0, first)
     try:
-        with importer.installed(), numpy_names.restored():
+        with importer.installed(), numpy_names.restored(), python_names.restored(), scipy_images.restored():
             try:
                 names = _run_module(program) if program.module is not None else _run_script(program, name)
             except SystemExit as leaving:
@@ -308,21 +302,7 @@ def leftover(error: BaseException) -> str:
         return f"urllib.{error.name} is Python 2's: import urllib.{home} and write urllib.{home}.{error.name}"
     if isinstance(error, ImportError) and importer.is_ours(error.name or ""):
         return importer.why_not(str(error), error.name or "")
-    if isinstance(error, ImportError | AttributeError) and "scipy" in str(error):
-        return _scipy_leftover(str(error))
     if isinstance(error, AttributeError) and error.name in ("iteritems", "itervalues", "iterkeys", "has_key"):
         new = {"iteritems": "items()", "itervalues": "values()", "iterkeys": "keys()", "has_key": "`key in`"}
         return f"{error.name} is Python 2's: write {new[error.name]}"
-    return ""
-
-
-def _scipy_leftover(told: str) -> str:
-    """What to write for a name that SciPy has no more, from what Python said of it; "" where it is none."""
-    for name, instead in _SCIPY_CHANGES.items():
-        if f"'{name}'" in told:
-            return f"SciPy reads and writes no images any more: write {instead} for {name} (pip install pillow)"
-    if "'scipy.misc'" in told:
-        return "scipy.misc is no more; its functions for images are Pillow's: PIL.Image.open, fromarray, resize, save"
-    if "scipy.sparse.linalg.eigen" in told:
-        return "scipy.sparse.linalg.eigen is private now: write from scipy.sparse.linalg import eigsh"
     return ""

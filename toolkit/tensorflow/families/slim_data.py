@@ -326,7 +326,34 @@ def single_pass_read(data_sources: Any, reader_class: Any, reader_kwargs: Any = 
         return reader_class(**(reader_kwargs or {})).read(paths)
 
 
-class DatasetDataProvider:
+class DataProvider:
+    """Named tensors of one example for each step, and how many examples there are."""
+
+    def __init__(self, items_to_tensors: Any, num_samples: Any):
+        self._items_to_tensors = items_to_tensors
+        self._num_samples = num_samples
+
+    def get(self, items: Any) -> list[Any]:
+        """The tensors of some items.
+
+        Raises:
+            ValueError: there is no such item, or no list of them is given.
+        """
+        if not isinstance(items, list | tuple):
+            raise ValueError(f"items: expected a list of names, got {type(items).__name__}")
+        for item in items:
+            if item not in self._items_to_tensors:
+                raise ValueError(f"items: there is no '{item}'; there are {', '.join(self._items_to_tensors)}")
+        return [self._items_to_tensors[item] for item in items]
+
+    def list_items(self) -> Any:
+        return self._items_to_tensors.keys()
+
+    def num_samples(self) -> Any:
+        return self._num_samples
+
+
+class DatasetDataProvider(DataProvider):
     """The items of a dataset as tensors, of one example for each step."""
 
     def __init__(
@@ -341,23 +368,8 @@ class DatasetDataProvider:
         items = dataset.decoder.list_items()
         if record_key in items:
             raise ValueError(f"record_key: '{record_key}' is an item of the dataset; choose another name")
-        self._tensors = {**dict(zip(items, dataset.decoder.decode(data, items), strict=True)), record_key: key}
-        self._count = dataset.num_samples
-
-    def get(self, items: Any) -> list[Any]:
-        """The tensors of some items."""
-        if not isinstance(items, list | tuple):
-            raise ValueError(f"items: expected a list of names, got {type(items).__name__}")
-        for item in items:
-            if item not in self._tensors:
-                raise ValueError(f"items: there is no '{item}'; there are {', '.join(self._tensors)}")
-        return [self._tensors[item] for item in items]
-
-    def list_items(self) -> Any:
-        return self._tensors.keys()
-
-    def num_samples(self) -> Any:
-        return self._count
+        tensors = dict(zip(items, dataset.decoder.decode(data, items), strict=True))
+        super().__init__({**tensors, record_key: key}, dataset.num_samples)
 
 
 def prefetch_queue(

@@ -47,7 +47,8 @@ HOMES: dict[str, str] = {
     """,
     "toolkit.tensorflow.families.slim_data": """
         contrib.slim.data_decoder.DataDecoder contrib.slim.dataset.Dataset
-        contrib.slim.dataset_data_provider.DatasetDataProvider contrib.slim.parallel_reader.ParallelReader
+        contrib.slim.data_provider.DataProvider contrib.slim.dataset_data_provider.DatasetDataProvider
+        contrib.slim.parallel_reader.ParallelReader
         contrib.slim.parallel_reader.get_data_files contrib.slim.parallel_reader.parallel_read
         contrib.slim.parallel_reader.single_pass_read contrib.slim.prefetch_queue.prefetch_queue
         contrib.slim.queues.NestedQueueRunnerError contrib.slim.queues.QueueRunners

@@ -7,6 +7,7 @@ _INSPECTED = (
 )  # fmt: skip
 
 HOMES: dict[str, str] = {
+    "toolkit.tensorflow.modules": "VERSION",
     "inspect": " ".join(f"python.util.tf_inspect.{name}" for name in _INSPECTED),
     "contextlib": "python.util.tf_contextlib.contextmanager",
     "toolkit.tensorflow.families.internal_tools": """

@@ -48,6 +48,7 @@ SEARCHED: dict[str, tuple[str, ...]] = {
     "contrib.learn.python.learn.datasets.mnist": ("examples.tutorials.mnist.input_data",),
     "contrib.learn.datasets.mnist": ("examples.tutorials.mnist.input_data",),
     "contrib.learn.python.learn.datasets": ("contrib.learn.datasets",),
+    "contrib.layers.summaries": ("contrib.layers",),
     "contrib.rnn.python.ops.core_rnn": ("contrib.rnn",), "contrib.rnn.python.ops.core_rnn_cell_impl": ("contrib.rnn",),
     "python.util.compat": ("compat",), "python.compat.compat": ("compat",),
     "python": ("",), "python.framework": ("",), "python.ops": ("",), "python.platform": ("",),
@@ -122,8 +123,8 @@ SEARCHED: dict[str, tuple[str, ...]] = {
         for place, kept, names in (
             ("", "", ("learning", "evaluation", "queues", "summaries", "model_analyzer")),
             ("nets.", "nets.", ("alexnet", "overfeat", "vgg", "resnet_utils", "resnet_v1", "resnet_v2", "inception")),
-            ("data.", "", ("data_decoder", "dataset", "dataset_data_provider", "parallel_reader", "prefetch_queue",
-                           "tfexample_decoder")),
+            ("data.", "", ("data_decoder", "data_provider", "dataset", "dataset_data_provider", "parallel_reader",
+                           "prefetch_queue", "tfexample_decoder")),
         )
         for module in names
     },
