@@ -12,7 +12,7 @@ import sys
 from typing import Any
 
 from schemas import cluster_pb2
-from toolkit.cluster.rpc.server import Listening, Server
+from toolkit.cluster.rpc.server import LOOPBACK, Listening, Server
 from toolkit.cluster.rpc.services import WORKER
 from toolkit.cluster.worker.service import WorkerService
 from toolkit.cluster.worker.task import WorkerTask, task_addresses
@@ -39,7 +39,7 @@ def main() -> None:
     )
     address = jobs[settings["job"]][int(settings["task"])]
     port = int(address.rpartition(":")[2])
-    server = Server(Listening(port=port), [WorkerService(task).handler()], [WORKER])
+    server = Server(Listening(port=port), WorkerService(task, line_host=LOOPBACK).handlers(), [WORKER])
     server.start()
     with bounded(None):  # what is not counted is bounded by what the machine has
         print("ready", flush=True)

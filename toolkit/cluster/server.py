@@ -139,15 +139,14 @@ class ClusterServer:
         self.master = Master(self._own, addresses, self._channels, heartbeats, idle)
         self._own.incarnation = self.master.incarnation
         self._masters = MasterService(self.master)
-        self._workers = WorkerService(self._task)
-        listening = Listening(
-            host or (LOOPBACK if is_loopback(own_host) else ANYWHERE), port, keys.token, keys.key, keys.certificates
-        )
+        host = host or (LOOPBACK if is_loopback(own_host) else ANYWHERE)
+        listening = Listening(host, port, keys.token, keys.key, keys.certificates)
+        self._workers = WorkerService(self._task, line_host="" if keys.key else host)
         self._server = Server(
             listening,
             [
                 services.handler(services.MASTER, self._masters.methods()),
-                self._workers.handler(),
+                *self._workers.handlers(),
                 _status_handler(self.status),
             ],
             [services.MASTER, services.WORKER],

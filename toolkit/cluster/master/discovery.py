@@ -70,6 +70,9 @@ def discover(tasks: Mapping[str, RemoteTask], is_wanted: Callable[[], bool] = la
         if missing and time.monotonic() - said > _SAY_SECONDS:
             said = time.monotonic()
             _LOG.warning("waiting for %s", names)
+    for meet in (RemoteTask.approach, RemoteTask.meet):
+        for task in tasks.values():
+            meet(task)
     return {name: found[name] for name in tasks}
 
 

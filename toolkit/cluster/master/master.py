@@ -17,6 +17,7 @@ from toolkit.cluster.master.remote_worker import RemoteWorker
 from toolkit.cluster.master.session import ClusterSession
 from toolkit.cluster.master.task import FAREWELL_SECONDS, RemoteTask
 from toolkit.cluster.rpc.channels import Channels
+from toolkit.cluster.rpc.lines import Lines
 from toolkit.errors import AbortedError, CancelledError, OpError, ResourceExhaustedError
 from toolkit.graph.device import DeviceSpec
 from toolkit.runtime.devices import Device
@@ -77,7 +78,10 @@ class Master:
     ):  # fmt: skip
         self.own = own
         self.incarnation = secrets.randbits(62)
-        self._tasks = {name: RemoteTask(name, at, channels) for name, at in addresses.items() if name != own.name}
+        self._lines = Lines(channels)
+        self._tasks = {
+            name: RemoteTask(name, at, channels, self._lines) for name, at in addresses.items() if name != own.name
+        }
         self._heartbeats = heartbeats or Heartbeats()
         self._idle = idle
         self._lock = threading.Lock()
@@ -261,3 +265,4 @@ class Master:
             session.close()
         for task in self._tasks.values():
             task.finish(_CLOSE_SECONDS)
+        self._lines.close()

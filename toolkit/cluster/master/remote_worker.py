@@ -6,15 +6,17 @@ import functools
 import itertools
 import secrets
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from schemas import config_pb2, worker_pb2
+from toolkit.cluster.master.run_answers import read_answer
 from toolkit.cluster.master.task import RemoteTask
 from toolkit.cluster.master.transfers import WorkerGraph, worker_graph
-from toolkit.cluster.rpc import statuses
+from toolkit.cluster.rpc import statuses, tensors, wire
 from toolkit.errors import CancelledError, InternalError, OpError
 from toolkit.formats.tensor import from_array, to_array
 from toolkit.graph.graph import Graph
@@ -28,6 +30,9 @@ from toolkit.runtime.rendezvous import Receiver
 from toolkit.runtime.workers.base import Registered
 
 _CLIENT_KEY = f"{CLIENT};"
+# numbers of fields of RunGraphRequest
+_STEP_ID, _SEND, _REQUEST_ID = 2, 3, 11
+_TIMELINE = worker_pb2.RunGraphRequest(exec_opts={"record_timeline": True}).SerializeToString()
 
 
 class _Step:
@@ -49,6 +54,23 @@ class _Step:
         self.error: BaseException | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class _Graph:
+    """A graph that is registered at the task.
+
+    Attributes:
+        handle: the task's name of it.
+        inputs, outputs: the rendezvous keys of its arguments and results, in order.
+        request: what all requests to run it have in common.
+    """
+
+    handle: str
+    worker_graph: WorkerGraph
+    inputs: list[str]
+    outputs: list[str]
+    request: bytes
+
+
 class RemoteWorker:
     """A session's worker at another task. See `Worker`; errors are those of the task's answers.
 
@@ -65,7 +87,7 @@ class RemoteWorker:
         self._session = session
         self._config = config
         self._lock = threading.Lock()
-        self._graphs: dict[int, tuple[str, WorkerGraph]] = {}
+        self._graphs: dict[int, _Graph] = {}
         self._handles = itertools.count(1)
         self._steps: dict[int, _Step] = {}
         self._registering: set[Any] = set()
@@ -133,7 +155,7 @@ class RemoteWorker:
         )
         answer = self._call("RegisterGraph", request, self._registering)
         handle = next(self._handles)
-        self._graphs[handle] = (answer.graph_handle, made)
+        self._graphs[handle] = self._described(answer.graph_handle, made)
         return Registered(handle, made.inputs, made.outputs, {self.task.name: graph})
 
     def deregister(self, handle: int) -> None:
@@ -141,13 +163,13 @@ class RemoteWorker:
         found = self._graphs.pop(handle, None)
         if found is not None and self._lost is None:
             request = worker_pb2.DeregisterGraphRequest(
-                graph_handle=found[0], session_handle=self._session, create_worker_session_called=True
+                graph_handle=found.handle, session_handle=self._session, create_worker_session_called=True
             )
             self.task.tell("DeregisterGraph", request)
 
     def explain(self, handle: int, step_id: int, inputs: Sequence[Any]) -> list[str]:
         """See `Worker.explain`."""
-        return [f"{len(self._graphs[handle][1].graph)} nodes, which {self.task} prepares by itself"]
+        return [f"{len(self._graphs[handle].worker_graph.graph)} nodes, which {self.task} prepares by itself"]
 
     def notes(self) -> list[str]:
         """See `Worker.notes`: the other process keeps its own."""
@@ -167,40 +189,60 @@ class RemoteWorker:
         self, handle: int, step_id: int, inputs: Sequence[Any], probe: Probe | None, failed: Callable[[], None]
     ) -> Callable[[], list[Any]]:
         """Have a graph run, and return what waits for its results; see `Worker`."""
-        name, graph = self._graphs[handle]
+        graph = self._graphs[handle]
         step = self._step(step_id)
         listener = hearer(probe)
-        request = self._request(name, step_id)
-        if listener is not None:
-            request.exec_opts.record_timeline = True
-        for key, value in zip(graph.inputs, inputs, strict=True):
-            request.send.add(name=graph.keys[key], tensor=from_array(value))
-        request.recv_key.extend([graph.keys[key] for key in graph.outputs])
-        if graph.is_partial:
-            waited = start(self.task.name, functools.partial(self._run_partial, graph, step, request, failed))
+        if graph.worker_graph.is_partial:
+            waited = start(self.task.name, functools.partial(self._run_partial, graph, step, step_id, listener, failed))
             return lambda: _outcome(waited, step)
-        call = self._started("RunGraph", request, step.calls, step)
+        pieces = [graph.request + wire.number(_STEP_ID, step_id) + wire.number(_REQUEST_ID, request_id())]
+        if listener is not None:
+            pieces.append(_TIMELINE)
+        for key, value in zip(graph.inputs, inputs, strict=True):
+            pieces += tensors.named_tensor(_SEND, key, value)
 
-        def ended(done: Any) -> None:
-            if done.code() is not None and (done.cancelled() or done.exception() or done.result().status_code):
+        def ended(response: bytes, error: OpError | None) -> None:
+            with self._lock:
+                step.calls.discard(call)
+            if error is not None or (response and read_answer(response).code):
                 failed()
 
-        call.add_done_callback(ended)
+        with self._lock:
+            self._check(step)
+            call = self.task.begin("RunGraph", pieces)
+            step.calls.add(call)
+        call.react(ended)
 
         def finish() -> list[Any]:
-            answer = _checked(self._finished("RunGraph", call, step.calls))
+            try:
+                response = call.result()
+            except CancelledError:
+                raise self._lost or CancelledError("the step was cancelled") from None
+            if not response and not graph.outputs:
+                return []
+            answer = read_answer(response)
+            if answer.code:
+                raise statuses.to_error(answer.code, answer.message)
             if listener is not None:
-                listener.told(answer.step_stats)
-            found = {each.name: each.tensor for each in answer.recv}
-            return [self._found(found, graph.keys[key], key) for key in graph.outputs]
+                listener.told(answer.rest.step_stats)
+            return [self._found(answer.values, key) for key in graph.outputs]
 
         return finish
 
-    def _run_partial(
-        self, graph: WorkerGraph, step: _Step, request: worker_pb2.RunGraphRequest, failed: Callable[[], None]
-    ) -> None:
+    def _described(self, handle: str, made: WorkerGraph) -> _Graph:
+        outputs = [made.keys[name] for name in made.outputs]
+        request = worker_pb2.RunGraphRequest(
+            session_handle=self._session, create_worker_session_called=True, graph_handle=handle,
+            store_errors_in_response_body=True, recv_key=outputs,
+        )  # fmt: skip
+        inputs = [made.keys[name] for name in made.inputs]
+        return _Graph(handle, made, inputs, outputs, request.SerializeToString())
+
+    def _run_partial(self, graph: _Graph, step: _Step, step_id: int, listener: Any, failed: Callable[[], None]) -> None:
+        request = self._request(graph.handle, step_id)
+        request.exec_opts.record_timeline = listener is not None
         try:
-            self._run_bit_by_bit(graph, step, request)
+            self._run_bit_by_bit(graph.worker_graph, step, request)
         except BaseException as error:
             step.error = error
             failed()
@@ -218,10 +260,10 @@ class RemoteWorker:
     def _run_graph(self, request: worker_pb2.RunGraphRequest, step: _Step) -> worker_pb2.RunGraphResponse:
         return _checked(self._call("RunGraph", request, step.calls, step))
 
-    def _found(self, found: dict[str, Any], key: str, name: str) -> Any:
+    def _found(self, found: Mapping[str, Any], key: str) -> Any:
         if key not in found:
-            raise InternalError(f"{self.task} did not answer with the result {name}")
-        return to_array(found[key])
+            raise InternalError(f"{self.task} did not answer with the result {key.split(';')[3]}")
+        return found[key]
 
     def _run_bit_by_bit(self, graph: WorkerGraph, step: _Step, request: worker_pb2.RunGraphRequest) -> None:
         """A partial run: the first call starts the graph, the last one, which sends nothing more, waits for its end."""
@@ -299,7 +341,7 @@ class RemoteWorker:
         with self._lock:
             known = self._steps.pop(step_id, None)
         if known is not None:
-            self.task.tell("CleanupGraph", worker_pb2.CleanupGraphRequest(step_id=step_id))
+            self.task.clean_up(step_id)
 
 
 def _checked(answer: worker_pb2.RunGraphResponse) -> worker_pb2.RunGraphResponse:

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from queue import SimpleQueue
 from typing import Any
 
 from schemas import worker_pb2
 from toolkit.cluster.master.found import FoundTask
-from toolkit.cluster.rpc import services, statuses
+from toolkit.cluster.rpc import services, statuses, wire
 from toolkit.cluster.rpc.channels import Channels
 from toolkit.cluster.rpc.library import grpc
+from toolkit.cluster.rpc.lines import Lines
+from toolkit.cluster.rpc.pending import Pending
 from toolkit.errors import CancelledError, OpError, UnavailableError
 
 #: after how many seconds a task counts as gone that is told something it need not answer
 FAREWELL_SECONDS = 10.0
+_RAW = ("RunGraph",)
 
 
 class RemoteTask:
@@ -25,13 +29,16 @@ class RemoteTask:
         name: /job:worker/replica:0/task:0.
         address: host:port.
         channels: where the channel comes from.
+        lines: to tasks of ours (`rpc.lines`); None for none.
     """
 
-    def __init__(self, name: str, address: str, channels: Channels):
+    def __init__(self, name: str, address: str, channels: Channels, lines: Lines | None = None):
         self.name = name
         self.address = address
         self._metadata = channels.access.metadata or None
         self._stub = services.Stub(channels[address], services.WORKER)
+        self._raw_stub = services.Stub(channels[address], services.WORKER, raw=_RAW, raw_requests=_RAW)
+        self._lines = lines
         self._farewells = _Farewells()
 
     def start(self, method: str, request: Any, *, timeout: float | None = None, wait: bool = False) -> Any:
@@ -42,6 +49,39 @@ class RemoteTask:
             wait: for the task to be there, instead of failing at once.
         """
         return self._stub[method].future(request, timeout=timeout, metadata=self._metadata, wait_for_ready=wait)
+
+    def begin(self, method: str, pieces: Sequence[Any]) -> Pending:
+        """Begin a call of a step, over a line where there is one.
+
+        Args:
+            method: RunGraph, or another of `frames.METHODS`.
+            pieces: the request's bytes.
+        """
+        line = None if self._lines is None else self._lines.get(self.address)
+        if line is not None:
+            with contextlib.suppress(UnavailableError):  # it has just ended
+                return line.start(method, pieces, f"{self} cannot be reached")
+        future = self._raw_stub[method].future(b"".join(pieces), metadata=self._metadata)
+        call = Pending(lambda _: future.cancel(), method)
+
+        def ended(_: Any) -> None:
+            try:
+                call.finish(self.result(future, method))
+            except OpError as error:
+                call.finish(b"", error)
+
+        future.add_done_callback(ended)
+        return call
+
+    def approach(self) -> None:
+        """Ask for a line, now that it is known that the task is there. Returns at once."""
+        if self._lines is not None:
+            self._lines.get(self.address)
+
+    def meet(self) -> None:
+        """Wait until it is known whether there is one."""
+        if self._lines is not None:
+            self._lines.wait(self.address)
 
     def result(self, call: Any, method: str) -> Any:
         """Wait for the response of a call.
@@ -69,6 +109,15 @@ class RemoteTask:
         """See `health.AskedTask`."""
         call = self.start("GetStatus", worker_pb2.GetStatusRequest(), timeout=timeout)
         return lambda: FoundTask(self.name, tuple(self.result(call, "GetStatus").device_attributes))
+
+    def clean_up(self, step_id: int) -> None:
+        """Tell it that a step is over. Returns at once."""
+        line = None if self._lines is None else self._lines.get(self.address)
+        if line is not None:
+            with contextlib.suppress(UnavailableError):
+                line.tell("CleanupGraph", wire.number(1, step_id))
+                return
+        self.tell("CleanupGraph", worker_pb2.CleanupGraphRequest(step_id=step_id))
 
     def tell(self, method: str, request: Any) -> None:
         """Make a call that nobody waits for, and whose failure changes nothing. Returns at once."""

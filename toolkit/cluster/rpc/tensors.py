@@ -246,6 +246,22 @@ def named_tensor(field: int, name: str, value: Any) -> list[Any]:
     return [wire.start(field, len(start) + value.nbytes) + start, _elements(value)]
 
 
+def read_named(data: bytes, start: int, end: int) -> tuple[str, Any]:
+    """The name and the array of a NamedTensorProto in data[start:end].
+
+    Raises:
+        GraphError: its tensor has other elements than its shape takes.
+        WireError: it is no message.
+    """
+    name, tensor = "", (end, end)
+    for each in protoscan.fields(data, start, end):
+        if each.number == 1:
+            name = data[each.value : each.end].decode(errors="replace")
+        elif each.number == 2:
+            tensor = each.value, each.end
+    return name, read_tensor(data, *tensor)
+
+
 def _packed(data: bytes, start: int, end: int) -> Any:
     """The view of a tensor that has a type, a shape and packed numbers, each once; None for any other."""
     enum, dims, content = 0, None, None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections import OrderedDict
 from concurrent.futures import ThreadPoolExecutor
@@ -10,8 +11,9 @@ from typing import Any
 from schemas import worker_pb2
 from toolkit.cluster.rpc import services, statuses, tensors
 from toolkit.cluster.rpc.bulk import BULK, BulkSender
+from toolkit.cluster.rpc.line_server import LineAnswer
 from toolkit.cluster.worker.session import WorkerSession
-from toolkit.errors import AbortedError, CancelledError
+from toolkit.errors import AbortedError, CancelledError, OpError
 
 #: how statuses say that they follow from another one, which TensorFlow's masters then look for: a GrpcPayloadContainer
 _KIND = b"type.googleapis.com/tensorflow.DerivedStatus"
@@ -24,13 +26,16 @@ class AskedTensor:
 
     What is there at once is sent by the thread of the call; what comes later, by another one, since the thread that
     made it goes on with its step.
+
+    Args:
+        senders: the others; None where sending takes no time (`rpc.lines`).
     """
 
     def __init__(
         self,
         request: worker_pb2.RecvTensorRequest,
-        answer: services.Answer,
-        senders: ThreadPoolExecutor,
+        answer: services.Answer | LineAnswer,
+        senders: ThreadPoolExecutor | None,
         bulk: BulkSender,
     ):
         wanted = request.transport_options.type_url
@@ -63,6 +68,9 @@ class AskedTensor:
             if not self._has_begun:
                 self._ready = (value, is_dead, error)
                 return
+        if self._senders is None:
+            self._send(value, is_dead, error)
+            return
         try:
             self._senders.submit(self._send, value, is_dead, error)
         except RuntimeError:  # the server stops
@@ -95,7 +103,8 @@ class StepEnding:
         """The call has ended, answered or not."""
         with self._lock:  # what is cancelled after its end would be a step anew
             if not self._is_over:
-                self._session.worker.cancel(self._step_id)
+                with contextlib.suppress(OpError):  # it has been cleaned up already
+                    self._session.worker.cancel(self._step_id)
 
     def step_is_over(self) -> None:
         """The step has ended, so that nothing is left to cancel."""

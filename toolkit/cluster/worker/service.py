@@ -12,8 +12,9 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from schemas import worker_pb2
-from toolkit.cluster.rpc import services, statuses, tensors
+from toolkit.cluster.rpc import lines, services, statuses, tensors
 from toolkit.cluster.rpc.bulk import BulkSender
+from toolkit.cluster.rpc.line_server import LineAnswer, LineServer, parsed
 from toolkit.cluster.worker.calls import AskedTensor, RecentRequests, StepEnding
 from toolkit.cluster.worker.costs import cost_graph
 from toolkit.cluster.worker.session import WorkerSession
@@ -45,9 +46,12 @@ class WorkerService:
     Args:
         graph_bytes: the largest graph that is registered.
         waiting: how many calls may wait for tensors; more are refused.
+        line_host: where lines of other tasks of ours may come (`rpc.lines`); "" for none.
     """
 
-    def __init__(self, task: WorkerTask, *, graph_bytes: int = bounds.REPEATED, waiting: int = _WAITING):
+    def __init__(
+        self, task: WorkerTask, *, graph_bytes: int = bounds.REPEATED, waiting: int = _WAITING, line_host: str = ""
+    ):
         self.task = task
         self._graph_bytes = graph_bytes
         self._seen = RecentRequests()
@@ -55,9 +59,15 @@ class WorkerService:
         self._most_waiting = waiting
         self._waiting: set[AskedTensor] = set()
         self._senders = ThreadPoolExecutor(_SENDERS, thread_name_prefix="graphmill send")
+        methods = {"RunGraph": self._run_by_line, "CleanupGraph": self._clean_by_line, "RecvTensor": self._send_by_line}
+        self._lines = LineServer(methods, ("RunGraph",), line_host) if line_host else None
+
+    def handlers(self) -> list[Any]:
+        """What a `grpc.Server` is given: the service, and by what it is asked for lines."""
+        return [self.handler(), *([] if self._lines is None else [lines.handler(self._lines)])]
 
     def handler(self) -> Any:
-        """What a `grpc.Server` is given."""
+        """The service."""
         found: dict[str, Callable[[Any, Any], Any]] = {
             "GetStatus": self.get_status,
             "CreateWorkerSession": self.create_session,
@@ -81,6 +91,8 @@ class WorkerService:
         """Let go of its threads."""
         self._senders.shutdown(wait=False)
         self._bulk.close()
+        if self._lines is not None:
+            self._lines.close()
 
     # -- the task and its sessions -----------------------------------------------------------------------
 
@@ -200,7 +212,11 @@ class WorkerService:
 
     def receive_tensor(self, request: worker_pb2.RecvTensorRequest, answer: services.Answer) -> None:
         """Answer with a tensor as soon as it is there; who waits for one takes no thread."""
-        asked = AskedTensor(request, answer, self._senders, self._bulk)
+        self._await_tensor(request, answer, AskedTensor(request, answer, self._senders, self._bulk))
+
+    def _await_tensor(
+        self, request: worker_pb2.RecvTensorRequest, answer: services.Answer | LineAnswer, asked: AskedTensor
+    ) -> None:
         try:
             if len(self._waiting) >= self._most_waiting:
                 raise ResourceExhaustedError(f"{self._most_waiting:,} calls wait for tensors here; no more can")
@@ -220,6 +236,21 @@ class WorkerService:
             asked.begun(is_waiting=False)
         else:
             asked.begun(is_waiting=True)
+
+    # -- over lines --------------------------------------------------------------------------------------
+
+    def _run_by_line(self, data: bytes, answer: LineAnswer) -> None:
+        answer.give(self.run_graph(parsed(worker_pb2.RunGraphRequest, data), answer))
+
+    def _clean_by_line(self, data: bytes, answer: LineAnswer) -> None:
+        self.task.steps.finish(parsed(worker_pb2.CleanupGraphRequest, data).step_id)
+        answer.give(b"")
+
+    def _send_by_line(self, data: bytes, answer: LineAnswer) -> None:
+        request = parsed(worker_pb2.RecvTensorRequest, data)
+        self._await_tensor(request, answer, AskedTensor(request, answer, None, self._bulk))
+
+    # -- the rest ----------------------------------------------------------------------------------------
 
     def mark_received(
         self, request: worker_pb2.MarkRecvFinishedRequest, context: Any

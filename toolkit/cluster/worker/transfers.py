@@ -10,17 +10,18 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from schemas import worker_pb2
-from toolkit.cluster.rpc import services, statuses, tensors
+from toolkit.cluster.rpc import services, statuses, tensors, wire
 from toolkit.cluster.rpc.bulk import BULK, BulkReceiver
 from toolkit.cluster.rpc.channels import OPEN, Access, Channels
 from toolkit.cluster.rpc.library import grpc
+from toolkit.cluster.rpc.lines import Lines
 from toolkit.cluster.rpc.server import is_loopback
 from toolkit.cluster.worker.step_logs import StepLogs
-from toolkit.errors import CancelledError, GraphmillError, UsageError, did_you_mean
+from toolkit.errors import CancelledError, GraphmillError, OpError, UnavailableError, UsageError, did_you_mean
 from toolkit.passes.partition import COMPRESSIONS
 from toolkit.runtime.rendezvous import Receiver
 
+_RAW = ("RecvTensor",)
 #: large tensors that come at one time
 _FETCHERS = 8
 
@@ -56,6 +57,7 @@ class RemoteSenders:
         self.logs = logs
         self.compress = compress
         self.channels = Channels(access)
+        self.lines = Lines(self.channels)
         self.ids = RequestIds()
         self.threads = ThreadPoolExecutor(_FETCHERS, thread_name_prefix="graphmill fetch")
         self.bulk = BulkReceiver()
@@ -72,6 +74,7 @@ class RemoteSenders:
 
     def close(self) -> None:
         """Close the connections."""
+        self.lines.close()
         self.channels.close()
         self.threads.shutdown(wait=False)
         self.bulk.close()
@@ -88,51 +91,65 @@ class RemoteSender:
     def __init__(self, task: str, address: str, among: RemoteSenders):
         channels = among.channels
         is_near = is_loopback(address.rpartition(":")[0]) and not channels.access.roots
-        self._options = (BULK if is_near else tensors.ALIGNED, among.compress.encode())
+        wanted, narrow = BULK if is_near else tensors.ALIGNED, among.compress.encode()
+        self._options = wire.block(6, wire.block(1, wanted.encode()) + (wire.block(2, narrow) if narrow else b""))
+        self._address = address
         self._where = f"{task} at {address}, asked for a tensor"
         self._metadata = channels.access.metadata
         self._among = among
         self._library: Any = grpc()
-        stub = services.Stub(channels[address], services.WORKER, raw=("RecvTensor",))
+        stub = services.Stub(channels[address], services.WORKER, raw=_RAW, raw_requests=_RAW)
         self._call: Any = stub["RecvTensor"]
 
     def receive(self, step_id: int, key: str, done: Receiver) -> Callable[[], object]:
         """Ask for a tensor; see `Worker.receive`."""
         among = self._among
-        request = worker_pb2.RecvTensorRequest(step_id=step_id, rendezvous_key=key, request_id=next(among.ids))
-        request.transport_options.type_url, request.transport_options.value = self._options
-        start = time.time_ns()
-        # a task that starts later, or anew, is waited for; the step's end ends the waiting
-        call = self._call.future(request, wait_for_ready=True, metadata=self._metadata)
+        request = wire.number(1, step_id) + wire.block(2, key.encode()) + self._options
+        start = time.time_ns() if among.logs.is_on else 0
 
         def read(data: bytes) -> None:
             value, is_dead = tensors.read_response(data, among.bulk)
-            if among.logs.is_on:
+            if start:
                 size = len(data) if is_dead else max(len(data), value.nbytes)
                 among.logs.received(step_id, key, size, start, time.time_ns())
             done(value, is_dead, None)
 
-        def arrived(finished: Any) -> None:
-            def work() -> None:
-                data: bytes = finished.result()
-                if tensors.is_offer(data):  # not to be waited for in this thread, which serves all calls
-                    among.threads.submit(self._told, read, data, done)
-                else:
-                    self._told(read, data, done)
+        def arrived(data: bytes, error: OpError | None) -> None:
+            if error is not None:
+                done(None, False, error)
+            elif tensors.is_offer(data):  # not to be waited for in this thread, which serves all calls
+                self._told(lambda: among.threads.submit(self._told, lambda: read(data), done), done)
+            else:
+                self._told(lambda: read(data), done)
 
-            self._told(lambda _: work(), b"", done)
-
-        call.add_done_callback(arrived)
+        line = among.lines.get(self._address)
+        if line is not None:
+            try:
+                asked = line.start("RecvTensor", (request,), self._where)
+            except UnavailableError:  # it has just ended
+                pass
+            else:
+                asked.react(arrived)
+                return asked.cancel
+        # a task that starts later, or anew, is waited for; the step's end ends the waiting
+        request += wire.number(7, next(among.ids))
+        call = self._call.future(request, wait_for_ready=True, metadata=self._metadata)
+        call.add_done_callback(lambda finished: arrived(*self._outcome(finished)))
         return call.cancel
 
-    def _told(self, work: Callable[[bytes], None], data: bytes, done: Receiver) -> None:
+    def _outcome(self, call: Any) -> tuple[bytes, OpError | None]:
+        try:
+            return call.result(), None
+        except self._library.FutureCancelledError:
+            return b"", CancelledError("the step was cancelled")
+        except self._library.RpcError as error:
+            return b"", statuses.from_call(error, self._where)
+
+    @staticmethod
+    def _told(work: Callable[[], object], done: Receiver) -> None:
         """Do something, and tell the receiver what went wrong."""
         try:
-            work(data)
-        except self._library.FutureCancelledError:
-            done(None, False, CancelledError("the step was cancelled"))
-        except self._library.RpcError as error:
-            done(None, False, statuses.from_call(error, self._where))
+            work()
         except GraphmillError as error:
             done(None, False, error)
         except RuntimeError:  # of the threads: this task is closed
