@@ -18,7 +18,7 @@ from tests.cluster.tensorflow_servers import free_ports
 from toolkit.cluster.rpc import lines
 from toolkit.cluster.rpc.channels import Access, Channels
 from toolkit.cluster.rpc.frames import METHODS, Frames, LineEndedError
-from toolkit.cluster.rpc.line_server import TICKET, WELCOME, LineAnswer, LineServer, parsed
+from toolkit.cluster.rpc.line_server import TICKET, WELCOME, LineAnswer, LineServer, Method, parsed
 from toolkit.cluster.rpc.lines import Line, Lines
 from toolkit.cluster.rpc.pending import Pending
 from toolkit.cluster.rpc.server import LOOPBACK, Listening, Server
@@ -83,12 +83,12 @@ def test_calls_are_answered_in_any_order(line: Line, answers: Answers) -> None:
     for _ in range(2):
         assert answers.came.acquire(timeout=patience.HUNG)
     told: list[Any] = []
-    first.react(lambda *found: told.append(found))
+    first.react(lambda response, error: told.append((response, error)))
     answers.waiting[b"2"].give(b"second")
     assert second.result() == b"second" and not told
     answers.waiting[b"1"].give(b"")
     assert first.result() == b""
-    second.react(lambda *found: told.append(found))
+    second.react(lambda response, error: told.append((response, error)))
     assert told == [(b"", None), (b"second", None)]
     line.tell("CleanupGraph", b"nobody waits")
     large = bytes(range(256)) * 2000
@@ -102,7 +102,7 @@ def test_errors_are_the_statuses_of_the_other_end(line: Line, answers: Answers) 
     call = line.start("RunGraph", (b"x",), "ps")
     assert answers.came.acquire(timeout=patience.HUNG)
     answers.waiting[b"x"].fail(3, "wrong")
-    with pytest.raises(InvalidArgumentError, match="^wrong$"):
+    with pytest.raises(InvalidArgumentError, match="wrong"):
         call.result()
     with pytest.raises(InvalidArgumentError, match="no CleanupGraphRequest"):
         parsed(CleanupGraphRequest, b"\xff")
@@ -200,7 +200,7 @@ def test_who_reads_slowly_holds_up_nobody() -> None:
 
 
 def test_lines_are_asked_for_over_grpc(answers: Answers) -> None:
-    methods = dict.fromkeys(METHODS, answers.echo)
+    methods: dict[str, Method] = dict.fromkeys(METHODS, answers.echo)
     server, line_server = None, LineServer(methods, (), LOOPBACK)
     known = Lines(Channels(Access("right")))
     try:

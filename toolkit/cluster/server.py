@@ -24,6 +24,7 @@ from typing import Any
 from google.protobuf import empty_pb2, struct_pb2
 
 from schemas import cluster_pb2, config_pb2, device_attributes_pb2, tensorflow_server_pb2
+from toolkit.cluster.client import own_master
 from toolkit.cluster.master.health import Heartbeats
 from toolkit.cluster.master.master import IDLE_SECONDS, Master
 from toolkit.cluster.master.own_task import OwnWorker
@@ -145,7 +146,7 @@ class ClusterServer:
         self._server = Server(
             listening,
             [
-                services.handler(services.MASTER, self._masters.methods()),
+                self._masters.handler(),
                 *self._workers.handlers(),
                 _status_handler(self.status),
             ],
@@ -163,6 +164,7 @@ class ClusterServer:
             if not self._started:
                 self._started = True
                 self._server.start()
+                own_master.listens(self.target, self._masters)
 
     def join(self, seconds: float | None = None) -> bool:
         """Wait until it is stopped, or for so long; whether it is stopped."""
@@ -189,6 +191,7 @@ class ClusterServer:
             if self._stopped.is_set():
                 return
             self._stopped.set()
+        own_master.ended(self.target, self._masters)
         self.master.close()
         self._server.stop(None)
         self._workers.close()

@@ -10,6 +10,7 @@ from pathlib import Path
 from schemas import config_pb2
 from toolkit.cluster.client.calls import MasterCalls
 from toolkit.cluster.client.master_session import MasterSession
+from toolkit.cluster.client.own_master import OwnMaster, service_at
 from toolkit.cluster.rpc.channels import Access
 from toolkit.errors import UsageError
 from toolkit.graph.graph import Graph
@@ -48,12 +49,14 @@ def access() -> Access:
 
 
 def open(target: str, graph: Graph, config: config_pb2.ConfigProto) -> MasterSession:
-    """A session at the master of that address; nothing is asked of it yet.
+    """A session at the master of that address, which may be one of this process; nothing is asked of it yet.
 
     Raises:
         UsageError: no such address, or gRPC is not installed.
     """
-    return MasterSession(MasterCalls(target, address_of(target), access()), graph, config)
+    own = service_at(target)
+    calls = MasterCalls(target, address_of(target), access()) if own is None else OwnMaster(target, own)
+    return MasterSession(calls, graph, config)
 
 
 def reset(target: str, containers: Sequence[str], config: config_pb2.ConfigProto) -> None:

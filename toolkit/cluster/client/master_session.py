@@ -9,6 +9,7 @@ from typing import Any
 
 from schemas import config_pb2, device_attributes_pb2, graph_pb2, master_pb2
 from toolkit.cluster.client.calls import MasterCalls
+from toolkit.cluster.client.own_master import OwnMaster
 from toolkit.cluster.client.step_messages import RemoteStep, StepAnswer, read_answer
 from toolkit.cluster.rpc.statuses import to_error
 from toolkit.errors import AbortedError, CancelledError, GraphError, OpError
@@ -26,8 +27,9 @@ class MasterSession:
         config: sent when the session is made; `operation_timeout_in_ms` holds for all steps that have no timeout.
     """
 
-    def __init__(self, calls: MasterCalls, graph: Graph, config: config_pb2.ConfigProto):
+    def __init__(self, calls: MasterCalls | OwnMaster, graph: Graph, config: config_pb2.ConfigProto):
         self._calls = calls
+        self._own = calls if isinstance(calls, OwnMaster) else None
         self._graph = graph
         self._config = config
         self._timeout_ms: int | None = config.operation_timeout_in_ms or None
@@ -111,11 +113,26 @@ class MasterSession:
             own.MergeFrom(options or own)
             own.timeout_in_ms = timeout_ms
             options = own
+        if self._own is not None:
+            return self._step_here(self._own, handle, step, arguments, options, told.metadata)
         answer = read_answer(self._step("RunStep", step.request(handle, arguments, options), timeout_ms), named=True)
         if told.metadata is not None and answer.metadata is not None:
             told.metadata.CopyFrom(answer.metadata)
         self._check(answer)
         return step.results(answer, arguments)
+
+    def _step_here(
+        self, own: OwnMaster, handle: str, step: RemoteStep, arguments: Sequence[Any],
+        options: config_pb2.RunOptions | None, metadata: config_pb2.RunMetadata | None, partial_run: str = "",
+    ) -> list[Any]:  # fmt: skip
+        feeds = dict(zip(step.feed_names, arguments, strict=True))
+        try:
+            values = own.step(handle, step.wanted, feeds, options, metadata, partial_run)
+        except (CancelledError, AbortedError) as error:
+            if self._closed:
+                raise CancelledError("the session was closed") from error
+            raise
+        return step.results(StepAnswer(dict(zip(step.fetch_names, values, strict=False))), arguments)
 
     def _step(self, method: str, request: bytes, timeout_ms: int | None) -> bytes:
         try:
@@ -145,6 +162,9 @@ class MasterSession:
         number: int = self._calls.call("MakeCallable", request, self._timeout_ms).handle
 
         def run(arguments: Sequence[Any]) -> list[Any]:
+            if self._own is not None:
+                values = self._own.step_of_callable(self._handle, number, arguments)
+                return step.results(StepAnswer(dict(enumerate(values))), arguments)
             request = step.callable_request(self._handle, number, arguments)
             answer = read_answer(self._step("RunCallable", request, self._timeout_ms), named=False)
             return step.results(answer, arguments)
@@ -164,6 +184,8 @@ class MasterSession:
         return self._calls.call("PartialRunSetup", request, self._timeout_ms).partial_run_handle
 
     def partial_run(self, handle: str, step: RemoteStep, arguments: Sequence[Any]) -> list[Any]:
+        if self._own is not None:
+            return self._step_here(self._own, self._ready(), step, arguments, None, None, handle)
         request = step.request(self._ready(), arguments, None, handle)
         answer = read_answer(self._step("RunStep", request, self._timeout_ms), named=True)
         self._check(answer)

@@ -62,6 +62,7 @@ class RemoteStep:
         self.passed = {position: fed[output] for position, output in enumerate(fetches) if output in fed}
         self.fetch_names = [output.name for output in fetches if output not in fed]
         self.target_names = [node.name for node in targets]
+        self.wanted = [*self.fetch_names, *self.target_names]
         self._types = [output.dtype.base for output in feeds]
         self._common = master_pb2.RunStepRequest(
             fetch=self.fetch_names, target=self.target_names, store_errors_in_response_body=True

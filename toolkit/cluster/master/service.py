@@ -11,13 +11,17 @@ from typing import Any
 from schemas import config_pb2, master_pb2
 from toolkit.cluster.master.master import Master
 from toolkit.cluster.master.session import ClusterSession
-from toolkit.cluster.rpc import statuses
+from toolkit.cluster.rpc import services, statuses, tensors
 from toolkit.errors import CancelledError, GraphmillError, InvalidArgumentError, UnavailableError, UnimplementedError
-from toolkit.formats.tensor import from_array, to_array
 from toolkit.runtime.cancellation import CancellationManager
 
 #: callables that one session has at once
 MOST_CALLABLES = 10_000
+#: methods whose requests and responses are bytes
+_RAW = ("RunStep", "RunCallable")
+# numbers of fields: of RunStep's messages and of RunCallable's
+_FEED, _TENSOR = 2, 1
+_CALLABLE_FEED, _FETCH = 3, 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +59,10 @@ class MasterService:
             "ReleaseCallable": _answered(self.release_callable),
         }
 
+    def handler(self) -> Any:
+        """What a `grpc.Server` is given."""
+        return services.handler(services.MASTER, self.methods(), raw=_RAW, raw_requests=_RAW)
+
     # -- sessions ----------------------------------------------------------------------------------------
 
     def create_session(self, request: Any, context: Any) -> Any:
@@ -88,29 +96,40 @@ class MasterService:
 
     # -- steps -------------------------------------------------------------------------------------------
 
-    def run_step(self, request: Any, context: Any) -> Any:
-        session = self._master.session(request.session_handle)
-        answer = master_pb2.RunStepResponse()
-        feeds = _by_name(request.feed)
+    def run_step(self, data: bytes, context: Any) -> bytes:
+        """RunStep, whose request and response are bytes: large tensors are not copied on their way."""
+        request, feeds = tensors.take_named(data, master_pb2.RunStepRequest, _FEED)
+        metadata = config_pb2.RunMetadata() if _wants_metadata(request.options) else None
         wanted = [*request.fetch, *request.target]
-
-        def run() -> Sequence[Any]:
-            if request.partial_run_handle:
-                return session.partial_run(request.partial_run_handle, wanted, feeds)
-            return session.run(wanted, feeds, request.options, answer.metadata)
-
         try:
-            values = self._run(session, context, run)
+            values = self.step(
+                request.session_handle, wanted, feeds, request.options, metadata, context, request.partial_run_handle
+            )
         except GraphmillError as error:
             if not request.store_errors_in_response_body:
                 raise
             code, message = statuses.status_of(error)
-            return master_pb2.RunStepResponse(status_code=code, status_error_message=message)  # type: ignore[arg-type]
-        if not _wants_metadata(request.options):
-            answer.ClearField("metadata")
+            answer = master_pb2.RunStepResponse(status_code=code, status_error_message=message)  # type: ignore[arg-type]
+            return answer.SerializeToString()
+        parts = [master_pb2.RunStepResponse(metadata=metadata).SerializeToString()] if metadata is not None else []
         for name, value in zip(request.fetch, values, strict=False):  # targets have no value
-            answer.tensor.add(name=name, tensor=from_array(value))
-        return answer
+            parts += tensors.named_tensor(_TENSOR, name, value)
+        return b"".join(parts)
+
+    def step(
+        self, handle: str, wanted: Sequence[str], feeds: Mapping[str, Any], options: config_pb2.RunOptions | None,
+        metadata: config_pb2.RunMetadata | None, context: Any, partial_run: str = "",
+    ) -> Sequence[Any]:  # fmt: skip
+        """Run a step, or go on with one.
+
+        Args:
+            wanted: names of tensors and operations.
+            context: of the call, with whose end the step ends.
+        """
+        session = self._master.session(handle)
+        if partial_run:
+            return self._run(session, context, lambda: session.partial_run(partial_run, wanted, feeds))
+        return self._run(session, context, lambda: session.run(wanted, feeds, options, metadata))
 
     def partial_run_setup(self, request: Any, context: Any) -> Any:
         session = self._master.session(request.session_handle)
@@ -138,22 +157,33 @@ class MasterService:
             known[number] = made
         return master_pb2.MakeCallableResponse(handle=number)
 
-    def run_callable(self, request: Any, context: Any) -> Any:
-        session = self._master.session(request.session_handle)
-        made = self._callables.get(session.handle, {}).get(request.handle)
+    def run_callable(self, data: bytes, context: Any) -> bytes:
+        """RunCallable; see `run_step`."""
+        request, arguments = tensors.take_tensors(data, master_pb2.RunCallableRequest, _CALLABLE_FEED)
+        made = self._callable(request.session_handle, request.handle)
+        metadata = config_pb2.RunMetadata() if _wants_metadata(made.options) else None
+        values = self.step_of_callable(request.session_handle, request.handle, arguments, metadata, context)
+        parts = [] if metadata is None else [master_pb2.RunCallableResponse(metadata=metadata).SerializeToString()]
+        for value in values:
+            parts += tensors.tensor_field(_FETCH, value)
+        return b"".join(parts)
+
+    def _callable(self, handle: str, number: int) -> _Callable:
+        made = self._callables.get(self._master.session(handle).handle, {}).get(number)
         if made is None:
-            raise InvalidArgumentError(f"the session has no callable {request.handle}; it was released")
-        if len(request.feed) != len(made.feeds):
-            raise InvalidArgumentError(f"the callable takes {len(made.feeds)} tensor(s), not {len(request.feed)}")
-        answer = master_pb2.RunCallableResponse()
-        feeds = {name: to_array(tensor) for name, tensor in zip(made.feeds, request.feed, strict=True)}
-        values = self._run(
-            session, context, lambda: session.run(list(made.wanted), feeds, made.options, answer.metadata)
-        )
-        if not _wants_metadata(made.options):
-            answer.ClearField("metadata")
-        answer.fetch.extend([from_array(value) for value in values[: made.fetches]])
-        return answer
+            raise InvalidArgumentError(f"the session has no callable {number}; it was released")
+        return made
+
+    def step_of_callable(
+        self, handle: str, number: int, arguments: Sequence[Any], metadata: config_pb2.RunMetadata | None, context: Any
+    ) -> Sequence[Any]:
+        """Run a callable; see `step`."""
+        session, made = self._master.session(handle), self._callable(handle, number)
+        if len(arguments) != len(made.feeds):
+            raise InvalidArgumentError(f"the callable takes {len(made.feeds)} tensor(s), not {len(arguments)}")
+        feeds = dict(zip(made.feeds, arguments, strict=True))
+        values = self._run(session, context, lambda: session.run(list(made.wanted), feeds, made.options, metadata))
+        return values[: made.fetches]
 
     def release_callable(self, request: Any, context: Any) -> Any:
         session = self._master.session(request.session_handle)
@@ -204,18 +234,6 @@ def _answered(method: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
             statuses.abort(context, error)
 
     return call
-
-
-def _by_name(feeds: Sequence[Any]) -> Mapping[str, Any]:
-    """Arrays by the name of their tensors.
-
-    Raises:
-        InvalidArgumentError: a tensor is fed twice.
-    """
-    found = {each.name: to_array(each.tensor) for each in feeds}
-    if len(found) < len(feeds):
-        raise InvalidArgumentError("a tensor is fed twice")
-    return found
 
 
 def _wants_metadata(options: config_pb2.RunOptions) -> bool:

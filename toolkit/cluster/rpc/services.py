@@ -116,6 +116,7 @@ def handler(
     implementation: Mapping[str, Callable[[Any, Any], Any]],
     raw: Collection[str] = (),
     later: Mapping[str, Callable[[Any, Answer], None]] | None = None,
+    raw_requests: Collection[str] = (),
 ) -> Any:
     """What a `grpc.Server` is given to serve a service.
 
@@ -125,12 +126,13 @@ def handler(
         raw: methods whose responses are bytes already.
         later: by method, a function of request and `Answer`. On the wire one response of many is a response, so
             gRPC's server is told that there may be many: it then offers to be answered later.
+        raw_requests: methods whose requests are taken as bytes.
     """
     library = grpc()
     rows = {
         name: library.unary_unary_rpc_method_handler(
             implementation[name],
-            request_deserializer=method.request.FromString,
+            request_deserializer=None if name in raw_requests else method.request.FromString,
             response_serializer=None if name in raw else method.response.SerializeToString,
         )
         for name, method in methods(service).items()
@@ -140,7 +142,7 @@ def handler(
         method = methods(service)[name]
         rows[name] = library.unary_stream_rpc_method_handler(
             _answered_later(begin),
-            request_deserializer=method.request.FromString,
+            request_deserializer=None if name in raw_requests else method.request.FromString,
             response_serializer=None if name in raw else method.response.SerializeToString,
         )
     return library.method_handlers_generic_handler(service_name(service), rows)

@@ -13,9 +13,11 @@ array is a view of it where its address fits (`_ALIGNMENT`). Who sends to us may
 from __future__ import annotations
 
 import sys
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import numpy as np
+from google.protobuf.message import DecodeError, Message
 
 from schemas.tensor_pb2 import TensorProto
 from schemas.worker_pb2 import RecvTensorResponse
@@ -29,6 +31,9 @@ from toolkit.graph import dtypes
 from toolkit.kernels.context import DEAD
 from toolkit.kernels.cpu import addresses
 from toolkit.passes.partition import COMPRESSIONS
+
+M = TypeVar("M", bound=Message)
+T = TypeVar("T")
 
 #: asks for the elements at an address that compiled code likes, in `transport_options.type_url`
 ALIGNED = "graphmill/aligned"
@@ -73,6 +78,8 @@ def write_tensor(value: Any) -> bytes:
 
 def _header_of(value: Any) -> bytes | None:
     """See `tensor_header`; refuses what is no tensor."""
+    if isinstance(value, bytes | str):  # a scalar
+        return None
     if not isinstance(value, np.ndarray | np.generic):
         raise UnimplementedError(f"a {type(value).__name__} cannot leave its process; only tensors are sent")
     header = tensor_header(value)
@@ -238,12 +245,20 @@ def named_tensor(field: int, name: str, value: Any) -> list[Any]:
         UnimplementedError: it is no tensor.
     """
     key = wire.block(1, name.encode())
+    pieces = tensor_field(2, value)
+    return [wire.start(field, len(key) + sum(map(len, pieces))) + key, *pieces]
+
+
+def tensor_field(field: int, value: Any) -> list[Any]:
+    """A TensorProto as a field of a message, in pieces that follow each other.
+
+    Raises:
+        UnimplementedError: it is no tensor.
+    """
     header = _header_of(value)
     if header is None:
-        return [wire.block(field, key + wire.block(2, from_array(value).SerializeToString()))]
-    size = len(header) + value.nbytes
-    start = key + wire.start(2, size) + header
-    return [wire.start(field, len(start) + value.nbytes) + start, _elements(value)]
+        return [wire.block(field, from_array(value).SerializeToString())]
+    return [wire.start(field, len(header) + value.nbytes) + header, _elements(value)]
 
 
 def read_named(data: bytes, start: int, end: int) -> tuple[str, Any]:
@@ -260,6 +275,38 @@ def read_named(data: bytes, start: int, end: int) -> tuple[str, Any]:
         elif each.number == 2:
             tensor = each.value, each.end
     return name, read_tensor(data, *tensor)
+
+
+def take_named(data: bytes, message: type[M], field: int) -> tuple[M, dict[str, Any]]:
+    """A message and the arrays of the NamedTensorProtos in one of its fields, which the message is read without.
+
+    Raises:
+        InvalidArgumentError: it is no such message, a tensor is malformed, or a name comes twice.
+    """
+    made, found = _apart(data, message, field, read_named)
+    values = dict(found)
+    if len(values) < len(found):
+        raise InvalidArgumentError("a tensor is fed twice")
+    return made, values
+
+
+def take_tensors(data: bytes, message: type[M], field: int) -> tuple[M, list[Any]]:
+    """As `take_named`, for TensorProtos."""
+    return _apart(data, message, field, read_tensor)
+
+
+def _apart(data: bytes, message: type[M], field: int, read: Callable[[bytes, int, int], T]) -> tuple[M, list[T]]:
+    rest: list[bytes] = []
+    found: list[T] = []
+    try:
+        for each in protoscan.fields(data, 0, len(data)):
+            if each.number == field and each.wire_type == LENGTH:
+                found.append(read(data, each.value, each.end))
+            else:
+                rest.append(data[each.start : each.end])
+        return message.FromString(b"".join(rest)), found
+    except (protoscan.WireError, DecodeError, GraphmillError) as error:
+        raise InvalidArgumentError(f"a {message.__name__} is malformed: {error}") from None
 
 
 def _packed(data: bytes, start: int, end: int) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import threading
 from collections import OrderedDict
 from concurrent.futures import ThreadPoolExecutor
@@ -13,7 +12,7 @@ from toolkit.cluster.rpc import services, statuses, tensors
 from toolkit.cluster.rpc.bulk import BULK, BulkSender
 from toolkit.cluster.rpc.line_server import LineAnswer
 from toolkit.cluster.worker.session import WorkerSession
-from toolkit.errors import AbortedError, CancelledError, OpError
+from toolkit.errors import AbortedError, CancelledError
 
 #: how statuses say that they follow from another one, which TensorFlow's masters then look for: a GrpcPayloadContainer
 _KIND = b"type.googleapis.com/tensorflow.DerivedStatus"
@@ -103,8 +102,7 @@ class StepEnding:
         """The call has ended, answered or not."""
         with self._lock:  # what is cancelled after its end would be a step anew
             if not self._is_over:
-                with contextlib.suppress(OpError):  # it has been cleaned up already
-                    self._session.worker.cancel(self._step_id)
+                self._session.worker.cancel(self._step_id)
 
     def step_is_over(self) -> None:
         """The step has ended, so that nothing is left to cancel."""

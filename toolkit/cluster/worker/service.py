@@ -33,6 +33,8 @@ from toolkit.runtime.probes.trace import TraceProbe, step_stats
 _SENDERS = 16
 #: calls that wait for tensors at one time, some kB each; a step of a large graph has hundreds
 _WAITING = 50_000
+#: the field of RunGraph's request that has tensors
+_SEND = worker_pb2.RunGraphRequest.SEND_FIELD_NUMBER
 _MEANINGLESS = {
     "RecvBuf": "collective operations", "CompleteGroup": "collective operations",
     "CompleteInstance": "collective operations", "GetStepSequence": "collective operations",
@@ -84,8 +86,9 @@ class WorkerService:
             found[name] = _unimplemented(name, what)
         told = {name: _telling(method) for name, method in found.items()}
         return services.handler(
-            services.WORKER, told, raw=("RecvTensor", "RunGraph"), later={"RecvTensor": self.receive_tensor}
-        )
+            services.WORKER, told, raw=("RecvTensor", "RunGraph"), later={"RecvTensor": self.receive_tensor},
+            raw_requests=("RunGraph",),
+        )  # fmt: skip
 
     def close(self) -> None:
         """Let go of its threads."""
@@ -155,8 +158,9 @@ class WorkerService:
         self._session(request).deregister(request.graph_handle)
         return worker_pb2.DeregisterGraphResponse()
 
-    def run_graph(self, request: worker_pb2.RunGraphRequest, context: Any) -> bytes:
+    def run_graph(self, data: bytes, context: Any) -> bytes:
         """Run a graph, or go on with a partial run."""
+        request, feeds = tensors.take_named(data, worker_pb2.RunGraphRequest, _SEND)
         self._seen.check(request.request_id)
         session = self._session(request)
         response = worker_pb2.RunGraphResponse()
@@ -164,7 +168,7 @@ class WorkerService:
         try:
             if not context.add_callback(ending.call_is_over):
                 raise CancelledError("the call was cancelled")
-            values = self._run(session, request, response)
+            values = self._run(session, request, feeds, response)
         except Exception as error:
             if not request.store_errors_in_response_body:
                 raise
@@ -177,11 +181,9 @@ class WorkerService:
         return _with_tensors(response, request.recv_key, values)
 
     def _run(
-        self, session: WorkerSession, request: worker_pb2.RunGraphRequest, response: worker_pb2.RunGraphResponse
-    ) -> list[Any]:
-        feeds = {each.name: tensors.read_message(each.tensor) for each in request.send}
-        if len(feeds) < len(request.send):
-            raise InvalidArgumentError("two tensors are sent under the same key")
+        self, session: WorkerSession, request: worker_pb2.RunGraphRequest, feeds: dict[str, Any],
+        response: worker_pb2.RunGraphResponse,
+    ) -> list[Any]:  # fmt: skip
         options = request.exec_opts
         # costs are wanted of nodes, one by one
         probe = TraceProbe(per_node=options.record_costs) if options.record_timeline or options.record_costs else None
@@ -240,7 +242,7 @@ class WorkerService:
     # -- over lines --------------------------------------------------------------------------------------
 
     def _run_by_line(self, data: bytes, answer: LineAnswer) -> None:
-        answer.give(self.run_graph(parsed(worker_pb2.RunGraphRequest, data), answer))
+        answer.give(self.run_graph(data, answer))
 
     def _clean_by_line(self, data: bytes, answer: LineAnswer) -> None:
         self.task.steps.finish(parsed(worker_pb2.CleanupGraphRequest, data).step_id)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import secrets
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -13,7 +14,7 @@ from toolkit.cluster.worker.graphs import RegisteredGraph
 from toolkit.cluster.worker.partial import PartialStep
 from toolkit.cluster.worker.steps import Steps
 from toolkit.compiler.settings import Settings
-from toolkit.errors import AbortedError, InvalidArgumentError
+from toolkit.errors import AbortedError, InvalidArgumentError, UnavailableError
 from toolkit.formats import graphdef
 from toolkit.graph.consistency import require_consistent
 from toolkit.graph.garbage import no_collection
@@ -45,6 +46,11 @@ class TaskWorker(LocalWorker):
     def cleanup(self, step_id: int) -> None:
         """See `Worker.cleanup`."""
         self._finish(step_id)
+
+    def cancel(self, step_id: int) -> None:
+        """See `Worker.cancel`."""
+        with contextlib.suppress(AbortedError, UnavailableError):  # it is over, or has never begun
+            super().cancel(step_id)
 
     def drop(self, step_id: int) -> None:
         """Drop what was kept here for a step."""
