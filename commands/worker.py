@@ -36,6 +36,17 @@ def worker(
             "Repeatable.",
         ),
     ] = None,
+    limit: Annotated[
+        str,
+        typer.Option(
+            metavar="message=64M,...",
+            help="What is taken at most: memory and tensor (of all steps), message, graph, sessions.",
+        ),
+    ] = "",
+    compress_transfers: Annotated[
+        str,
+        typer.Option(metavar="TYPE", help="Have float32 tensors of our other tasks come in 16 bits: bfloat16 or half."),
+    ] = "",
     drain: Annotated[
         float, typer.Option(min=0, metavar="SECONDS", help="How long steps may go on after SIGTERM or Ctrl-C.")
     ] = 30.0,
@@ -51,7 +62,9 @@ def worker(
 
     graphmill worker --cluster cluster.yaml --job ps --task 0 --allow write=checkpoints
     """
+    from toolkit.cluster.limits import ServerLimits
     from toolkit.cluster.server import ClusterServer, cluster_def, server_def
+    from toolkit.cluster.worker.transfers import check_compression
     from toolkit.errors import UsageError, about_option
     from toolkit.formats.cluster import read_cluster
     from toolkit.policy.rules import Policy
@@ -59,6 +72,10 @@ def worker(
     read = read_cluster(cluster)
     with about_option("--allow"):
         policy = Policy().allowing(*(allow or ()))
+    with about_option("--limit"):
+        limits = ServerLimits.parse(limit) if limit else None
+    with about_option("--compress-transfers"):
+        check_compression(compress_transfers)
     counts = {(each.job, each.index): each.devices for each in read.tasks}
     if (job, task) not in counts:
         known = ", ".join(f"{name}/{number}" for name, number in counts)
@@ -66,7 +83,10 @@ def worker(
             raise UsageError(f"the cluster has no task {job}/{task}; it has {known}")
     definition = server_def(cluster_def(read), job, task)
     with about_option("--host") if host else nullcontext():
-        server = ClusterServer(definition, policy=policy, host=host, counts=counts[job, task], idle=idle)
+        server = ClusterServer(
+            definition, policy=policy, host=host, counts=counts[job, task], idle=idle, limits=limits,
+            compress_transfers=compress_transfers,
+        )  # fmt: skip
         server.start()
     messages.show_now(f"ready: {server.name} at {server.target}")
     try:

@@ -24,6 +24,12 @@ def up(
         list[str] | None,
         typer.Option(metavar="FILE.py", help="Custom ops of all tasks; see graphmill worker. Repeatable."),
     ] = None,
+    limit: Annotated[
+        str, typer.Option(metavar="message=64M,...", help="What each task takes at most; see graphmill worker.")
+    ] = "",
+    compress_transfers: Annotated[
+        str, typer.Option(metavar="TYPE", help="Transfers in 16 bits: bfloat16 or half; see graphmill worker.")
+    ] = "",
     drain: Annotated[
         float, typer.Option(min=0, metavar="SECONDS", help="How long steps may go on after SIGTERM or Ctrl-C.")
     ] = 30.0,
@@ -32,7 +38,9 @@ def up(
 
     What a task prints has its name in front. When one ends by itself, the others are stopped, and the exit code is 3.
     """
+    from toolkit.cluster.limits import ServerLimits
     from toolkit.cluster.processes import LocalTasks
+    from toolkit.cluster.worker.transfers import check_compression
     from toolkit.errors import about_option
     from toolkit.formats.cluster import read_cluster
     from toolkit.policy.rules import Policy
@@ -41,8 +49,15 @@ def up(
         load_plugins(plugin or ())
     with about_option("--allow"):
         Policy().allowing(*(allow or ()))
+    with about_option("--limit"):
+        if limit:
+            ServerLimits.parse(limit)
+    with about_option("--compress-transfers"):
+        check_compression(compress_transfers)
     options = [part for each in allow or () for part in ("--allow", each)]
     options += [part for each in plugin or () for part in ("--plugin", each)]
+    options += ["--limit", limit] if limit else []
+    options += ["--compress-transfers", compress_transfers] if compress_transfers else []
     tasks = LocalTasks(read_cluster(cluster), cluster, [*options, "--drain", f"{drain:g}"], messages.show_now)
     failed: str | None = None
     try:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shlex
 import threading
 import time
 from collections.abc import Mapping, Sequence
@@ -25,6 +26,7 @@ from google.protobuf import empty_pb2, struct_pb2
 
 from schemas import cluster_pb2, config_pb2, device_attributes_pb2, tensorflow_server_pb2
 from toolkit.cluster.client import own_master
+from toolkit.cluster.limits import ServerLimits
 from toolkit.cluster.master.health import Heartbeats
 from toolkit.cluster.master.master import IDLE_SECONDS, Master
 from toolkit.cluster.master.own_task import OwnWorker
@@ -51,6 +53,8 @@ ANYWHERE = "0.0.0.0"
 KEY, CERTIFICATES = "GRAPHMILL_CLUSTER_KEY", "GRAPHMILL_CLUSTER_CERT"
 #: and what it asks of others, and checks theirs by (`toolkit.cluster.client.kind`)
 TOKEN, ROOTS = "GRAPHMILL_CLUSTER_TOKEN", "GRAPHMILL_CLUSTER_CA"
+#: and what graphs may touch at a program's own server (`policy_of_environment`)
+ALLOW = "GRAPHMILL_CLUSTER_ALLOW"
 #: seconds that steps have to end when a server is asked to
 DRAIN_SECONDS = 30.0
 
@@ -99,6 +103,9 @@ class ClusterServer:
         counts: devices by type, {"CPU": 2}; by default those of the default session's `device_count`.
         idle: seconds after which a session that nobody uses is closed; 0 for never.
         heartbeats: watches the other tasks.
+        limits: what it takes at most.
+        compress_transfers: the 16-bit type that float32 tensors come in from other tasks of ours, "bfloat16" or
+            "half"; "" for none.
 
     Attributes:
         name: /job:worker/replica:0/task:0.
@@ -118,8 +125,11 @@ class ClusterServer:
         counts: Mapping[str, int] | None = None,
         idle: float = IDLE_SECONDS,
         heartbeats: Heartbeats | None = None,
+        limits: ServerLimits | None = None,
+        compress_transfers: str = "",
     ):
         grpc()
+        limits = limits or ServerLimits()
         spec = DeviceSpec(server_def.job_name, server_def.replica, server_def.task_index)
         self.name = spec.task_name
         addresses = task_addresses(server_def.cluster)
@@ -134,15 +144,19 @@ class ClusterServer:
             policy=Policy.everything() if policy is None else policy,
             inter_op_threads=config.inter_op_parallelism_threads if config.inter_op_parallelism_threads > 1 else 0,
             admission=Access(keys.token, keys.roots),
+            limits=limits.of_steps,
+            compress_transfers=compress_transfers,
         )
         self._channels = Channels(Access(keys.token, keys.roots))
         self._own = _Own(self._task)
-        self.master = Master(self._own, addresses, self._channels, heartbeats, idle)
+        self.master = Master(self._own, addresses, self._channels, heartbeats, idle, limits)
         self._own.incarnation = self.master.incarnation
         self._masters = MasterService(self.master)
         host = host or (LOOPBACK if is_loopback(own_host) else ANYWHERE)
-        listening = Listening(host, port, keys.token, keys.key, keys.certificates)
-        self._workers = WorkerService(self._task, line_host="" if keys.key else host)
+        listening = Listening(host, port, keys.token, keys.key, keys.certificates, limits.message)
+        self._workers = WorkerService(
+            self._task, graph_bytes=limits.graph, line_host="" if keys.key else host, message_bytes=limits.message
+        )
         self._server = Server(
             listening,
             [
@@ -239,7 +253,7 @@ class _Own:
     def worker(self, handle: str, devices: Sequence[Device], environment: Environment) -> Worker:
         session = self._task.session(handle)
         environment.cancellation.register(session.cancellation.cancel)
-        return OwnWorker(session.worker, devices[0].name, self._task.access)
+        return OwnWorker(session.worker, devices[0].name, self._task.access, self._task.within)
 
     def close_session(self, handle: str) -> None:
         try:
@@ -249,6 +263,24 @@ class _Own:
 
     def reset(self, containers: Sequence[str]) -> None:
         self._task.clear_containers(containers)
+
+
+def policy_of_environment() -> Policy | None:
+    """What graphs may touch at a program's own server, where the environment says that (as `--allow`, with blanks).
+
+    Without it, None: everything, as at TensorFlow's servers, for the server may do what its program may. Whoever
+    reaches the server may then read and write files through it.
+
+    Raises:
+        UsageError: it has what is no policy.
+    """
+    text = os.environ.get(ALLOW)
+    if text is None:
+        return None
+    try:
+        return Policy().allowing(*shlex.split(text))
+    except ValueError as error:
+        raise UsageError(f"{ALLOW}: {error}") from None
 
 
 def server_def(

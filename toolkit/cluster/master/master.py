@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from schemas import config_pb2, device_attributes_pb2, graph_pb2, tensorflow_server_pb2, worker_pb2
+from toolkit.cluster.limits import ServerLimits
 from toolkit.cluster.master.discovery import discover, matching
 from toolkit.cluster.master.found import FoundTask
 from toolkit.cluster.master.health import Heartbeats
@@ -24,8 +25,6 @@ from toolkit.runtime.devices import Device
 from toolkit.runtime.workers.base import Environment, Worker
 
 _LOG = logging.getLogger("graphmill")
-#: sessions that a master has at once: each holds its graph and what was compiled of it
-MOST_SESSIONS = 1000
 #: seconds after which a session that nobody has used is closed: its client is gone, or has forgotten it
 IDLE_SECONDS = 86_400.0
 _LOOK_SECONDS = 60.0
@@ -70,13 +69,15 @@ class Master:
         channels: to the other tasks.
         heartbeats: watches the workers of sessions.
         idle: seconds after which a session that nobody uses is closed; 0 for never.
+        limits: of graphs and sessions.
     """
 
     def __init__(
         self, own: OwnTask, addresses: Mapping[str, str], channels: Channels, heartbeats: Heartbeats | None = None,
-        idle: float = IDLE_SECONDS,
+        idle: float = IDLE_SECONDS, limits: ServerLimits | None = None,
     ):  # fmt: skip
         self.own = own
+        self._limits = limits or ServerLimits()
         self.incarnation = secrets.randbits(62)
         self._lines = Lines(channels)
         self._tasks = {
@@ -125,6 +126,7 @@ class Master:
                     handle, by_task[task], list(devices), environment, config
                 ),
                 at_end=lambda: self._end(handle, opened),
+                graph_bytes=self._limits.graph,
             )
         except BaseException:
             self._end(handle, opened)
@@ -140,9 +142,9 @@ class Master:
     def _check_count(self) -> None:
         if self._closed.is_set():
             raise AbortedError(f"{self.own.name} is being shut down and takes no new sessions")
-        if len(self._sessions) >= MOST_SESSIONS:
+        if len(self._sessions) >= self._limits.sessions:
             raise ResourceExhaustedError(
-                f"{self.own.name} has {MOST_SESSIONS} sessions already; close those that are not needed"
+                f"{self.own.name} has {self._limits.sessions} sessions already; close those that are not needed"
             )
 
     def _discover(self, filters: Sequence[str], is_wanted: Callable[[], bool]) -> list[FoundTask]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, cast
 
 from toolkit.compiler.context import Watcher
@@ -24,9 +25,14 @@ class OwnWorker:
         worker: does the work.
         device: the name of its first device, for probes.
         access: what the server allows.
+        within: around what a thread does here: the task's limits.
     """
 
-    def __init__(self, worker: Worker, device: str, access: Access):
+    def __init__(
+        self, worker: Worker, device: str, access: Access,
+        within: Callable[[], AbstractContextManager[None]] = nullcontext,
+    ):  # fmt: skip
+        self._within = within
         self._worker = worker
         self._device = device
         self._access = access
@@ -38,11 +44,13 @@ class OwnWorker:
             RefusedError: it would touch what the server does not allow.
         """
         check_graph(graph, self._access, registry.lacking)
-        return self._worker.register(graph)
+        with self._within():
+            return self._worker.register(graph)
 
     def run(self, handle: int, step_id: int, inputs: Sequence[Any], probe: Probe | None = None) -> list[Any]:
         """See `Worker.run`."""
-        return self._worker.run(handle, step_id, inputs, None if probe is None else _Named(probe, self._device))
+        with self._within():
+            return self._worker.run(handle, step_id, inputs, None if probe is None else _Named(probe, self._device))
 
     def send(self, step_id: int, key: str, value: Any) -> None:
         """See `Worker.send`."""

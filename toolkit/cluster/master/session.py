@@ -36,12 +36,14 @@ class ClusterSession(Session):
         config: of the client.
         make_worker: makes the worker of each task.
         at_end: called once, when the session is closed.
+        graph_bytes: what all of its graph may take.
     """
 
     def __init__(
         self, handle: str, definition: graph_pb2.GraphDef, devices: Sequence[Device], config: config_pb2.ConfigProto,
-        make_worker: MakeWorker, at_end: Callable[[], None],
+        make_worker: MakeWorker, at_end: Callable[[], None], graph_bytes: int = GRAPH_BYTES,
     ):  # fmt: skip
+        self._most_bytes = min(graph_bytes, GRAPH_BYTES)
         self._bytes = definition.ByteSize()
         self._check_size()
         graph = Graph.from_proto(definition)
@@ -104,9 +106,9 @@ class ClusterSession(Session):
             return self.graph_version
 
     def _check_size(self) -> None:
-        if self._bytes > GRAPH_BYTES:
+        if self._bytes > self._most_bytes:
             raise ResourceExhaustedError(
-                f"the graph takes {self._bytes:,} bytes; a session of a cluster holds {GRAPH_BYTES:,} at most"
+                f"the graph takes {self._bytes:,} bytes; a session of this cluster holds {self._most_bytes:,} at most"
             )
 
     # -- steps -------------------------------------------------------------------------------------------

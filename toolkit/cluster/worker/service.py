@@ -14,6 +14,7 @@ from typing import Any
 from schemas import worker_pb2
 from toolkit.cluster.rpc import lines, services, statuses, tensors
 from toolkit.cluster.rpc.bulk import BulkSender
+from toolkit.cluster.rpc.channels import MESSAGE_BYTES
 from toolkit.cluster.rpc.line_server import LineAnswer, LineServer, parsed
 from toolkit.cluster.worker.calls import AskedTensor, RecentRequests, StepEnding
 from toolkit.cluster.worker.costs import cost_graph
@@ -49,11 +50,13 @@ class WorkerService:
         graph_bytes: the largest graph that is registered.
         waiting: how many calls may wait for tensors; more are refused.
         line_host: where lines of other tasks of ours may come (`rpc.lines`); "" for none.
+        message_bytes: the largest request that comes over one.
     """
 
     def __init__(
-        self, task: WorkerTask, *, graph_bytes: int = bounds.REPEATED, waiting: int = _WAITING, line_host: str = ""
-    ):
+        self, task: WorkerTask, *, graph_bytes: int = bounds.REPEATED, waiting: int = _WAITING, line_host: str = "",
+        message_bytes: int = MESSAGE_BYTES,
+    ):  # fmt: skip
         self.task = task
         self._graph_bytes = graph_bytes
         self._seen = RecentRequests()
@@ -62,7 +65,7 @@ class WorkerService:
         self._waiting: set[AskedTensor] = set()
         self._senders = ThreadPoolExecutor(_SENDERS, thread_name_prefix="graphmill send")
         methods = {"RunGraph": self._run_by_line, "CleanupGraph": self._clean_by_line, "RecvTensor": self._send_by_line}
-        self._lines = LineServer(methods, ("RunGraph",), line_host) if line_host else None
+        self._lines = LineServer(methods, ("RunGraph",), line_host, message_bytes) if line_host else None
 
     def handlers(self) -> list[Any]:
         """What a `grpc.Server` is given: the service, and by what it is asked for lines."""

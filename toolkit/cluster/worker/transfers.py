@@ -37,6 +37,17 @@ class RequestIds:
         return next(self._numbers) & (1 << 63) - 1
 
 
+def check_compression(kind: str) -> None:
+    """Refuse what is neither "" nor a 16-bit type that tensors come in.
+
+    Raises:
+        UsageError: so.
+    """
+    if kind and kind not in COMPRESSIONS:
+        hint = did_you_mean(kind, COMPRESSIONS)
+        raise UsageError(f"tensors are not compressed to '{kind}'{hint}; to {' or '.join(COMPRESSIONS)}")
+
+
 class RemoteSenders:
     """The workers of a cluster's other tasks, and what all of them are asked with.
 
@@ -51,9 +62,7 @@ class RemoteSenders:
     """
 
     def __init__(self, logs: StepLogs, access: Access = OPEN, compress: str = ""):
-        if compress and compress not in COMPRESSIONS:
-            hint = did_you_mean(compress, COMPRESSIONS)
-            raise UsageError(f"tensors are not compressed to '{compress}'{hint}; to {' or '.join(COMPRESSIONS)}")
+        check_compression(compress)
         self.logs = logs
         self.compress = compress
         self.channels = Channels(access)

@@ -26,8 +26,8 @@ class Server:
     task with a port that anybody may choose (`create_local_server`) is for this process alone and needs no gRPC.
 
     Raises:
-        UsageError: there is no such task, its port is taken, or its address is another machine's and no token or TLS
-            key is in the environment (`toolkit.cluster.server`).
+        UsageError: there is no such task, its port is taken, its address is another machine's and no token or TLS
+            key is in the environment, or GRAPHMILL_CLUSTER_ALLOW has what is no policy (`toolkit.cluster.server`).
     """
 
     def __init__(
@@ -40,9 +40,9 @@ class Server:
         if len(addresses) == 1 and addresses[0].endswith(":0") and not self._server_def.port:
             self._target = f"local://server-{next(_numbers)}"
         else:
-            from toolkit.cluster.server import ClusterServer
+            from toolkit.cluster.server import ClusterServer, policy_of_environment
 
-            self._served = ClusterServer(self._server_def)
+            self._served = ClusterServer(self._server_def, policy=policy_of_environment())
             self._target = self._served.target
         self._stopped = threading.Event()
         if start:
