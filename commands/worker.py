@@ -47,6 +47,12 @@ def worker(
         str,
         typer.Option(metavar="TYPE", help="Have float32 tensors of our other tasks come in 16 bits: bfloat16 or half."),
     ] = "",
+    lost_after: Annotated[
+        float,
+        typer.Option(
+            min=1, metavar="SECONDS", help="End steps at a task that has not answered for so long (cut off, stopped)."
+        ),
+    ] = 30.0,
     drain: Annotated[
         float, typer.Option(min=0, metavar="SECONDS", help="How long steps may go on after SIGTERM or Ctrl-C.")
     ] = 30.0,
@@ -63,6 +69,7 @@ def worker(
     graphmill worker --cluster cluster.yaml --job ps --task 0 --allow write=checkpoints
     """
     from toolkit.cluster.limits import ServerLimits
+    from toolkit.cluster.master.health import INTERVAL, Heartbeats
     from toolkit.cluster.server import ClusterServer, cluster_def, server_def
     from toolkit.cluster.worker.transfers import check_compression
     from toolkit.errors import UsageError, about_option
@@ -85,7 +92,7 @@ def worker(
     with about_option("--host") if host else nullcontext():
         server = ClusterServer(
             definition, policy=policy, host=host, counts=counts[job, task], idle=idle, limits=limits,
-            compress_transfers=compress_transfers,
+            compress_transfers=compress_transfers, heartbeats=Heartbeats(min(INTERVAL, lost_after / 2), lost_after),
         )  # fmt: skip
         server.start()
     messages.show_now(f"ready: {server.name} at {server.target}")

@@ -79,6 +79,11 @@ class ServerProcess:
         return "".join(self._errors)[-_TAIL:]
 
     @property
+    def is_alive(self) -> bool:
+        """Whether it has not ended."""
+        return self._process.poll() is None
+
+    @property
     def pid(self) -> int:
         return self._process.pid
 

@@ -83,6 +83,11 @@ class RemoteTask:
         if self._lines is not None:
             self._lines.wait(self.address)
 
+    def lose(self) -> None:
+        """It does not answer, or is another one: what was connected is not."""
+        if self._lines is not None:
+            self._lines.forget(self.address)
+
     def result(self, call: Any, method: str) -> Any:
         """Wait for the response of a call.
 

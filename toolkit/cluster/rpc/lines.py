@@ -199,6 +199,13 @@ class Lines:
             return None
         return Line(Frames(connection, self._most_bytes))
 
+    def forget(self, address: str) -> None:
+        """The task there does not answer any more: end its line, if there is one."""
+        known = self._known.get(address)
+        line = None if known is None else known.line
+        if line is not None:
+            line.close()
+
     def close(self) -> None:
         """End all of them."""
         with self._lock:

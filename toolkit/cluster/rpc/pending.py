@@ -57,6 +57,11 @@ class Pending:
                 return
         told(self._response, self._error)
 
+    @property
+    def is_done(self) -> bool:
+        """Whether it has ended."""
+        return self._is_done
+
     def cancel(self) -> None:
         """Give it up. Again, or afterwards, is fine."""
         if not self._is_done:
