@@ -114,11 +114,11 @@ class RemoteSender:
         """Ask for a tensor; see `Worker.receive`."""
         among = self._among
         request = wire.number(1, step_id) + wire.block(2, key.encode()) + self._options
-        start = time.time_ns() if among.logs.is_on else 0
+        start = time.time_ns()
 
         def read(data: bytes) -> None:
             value, is_dead = tensors.read_response(data, among.bulk)
-            if start:
+            if among.logs.is_on:
                 size = len(data) if is_dead else max(len(data), value.nbytes)
                 among.logs.received(step_id, key, size, start, time.time_ns())
             done(value, is_dead, None)
