@@ -108,4 +108,3 @@ class Heartbeats:
 def _lose(workers: Sequence[tuple[WatchedWorker, FoundTask]], error: OpError) -> None:
     for worker, _ in workers:
         worker.lose(error)
-        worker.task.lose()

@@ -139,6 +139,8 @@ class RemoteWorker:
             calls = [call for step in self._steps.values() for call in step.calls] + list(self._registering)
         for call in calls:
             call.cancel()
+        if not isinstance(error, CancelledError):  # it was not the session that ended
+            self.task.lose()
 
     # -- graphs ------------------------------------------------------------------------------------------
 
