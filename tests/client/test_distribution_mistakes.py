@@ -8,7 +8,7 @@ import pytest
 
 from toolkit.client.convert import constant
 from toolkit.client.distributions.base import FULLY_REPARAMETERIZED, Distribution
-from toolkit.client.distributions.counted import Poisson
+from toolkit.client.distributions.counted import NegativeBinomial, Poisson
 from toolkit.client.distributions.discrete import Bernoulli, Categorical, Multinomial
 from toolkit.client.distributions.divergence import RegisterKL, kl_divergence
 from toolkit.client.distributions.gamma import Beta, Gamma
@@ -16,12 +16,14 @@ from toolkit.client.distributions.heavier_tails import Cauchy, HalfNormal
 from toolkit.client.distributions.inverse_gamma import InverseGamma
 from toolkit.client.distributions.joined import Independent, fill_triangular
 from toolkit.client.distributions.location_scale import Normal, Uniform
+from toolkit.client.distributions.mixtures import MixtureSameFamily
 from toolkit.client.distributions.normal_vectors import (
     MultivariateNormalDiag,
     MultivariateNormalFullCovariance,
     MultivariateNormalTriL,
 )
 from toolkit.client.distributions.one_hot import RelaxedBernoulli
+from toolkit.client.distributions.points import VectorDeterministic
 from toolkit.client.graph import Graph
 from toolkit.errors import InvalidArgumentError, UsageError
 from toolkit.graph import dtypes
@@ -36,6 +38,19 @@ MADE: dict[str, tuple[Any, type[Exception], str]] = {
     "no divergence": (lambda: kl_divergence(Normal(0.0, 1.0), Uniform()), NotImplementedError, "RegisterKL"),
     "registered": (lambda: RegisterKL(Normal, Normal)(kl_divergence), UsageError, "registered already"),
     "not known": (lambda: Gamma(1.0, 2.0).quantile(0.5), NotImplementedError, "Gamma has no quantile"),
+    "no chance": (lambda: NegativeBinomial(3.0), UsageError, "takes probs or logits"),
+    "no vector": (lambda: VectorDeterministic(1.0), ValueError, "loc: expected a vector"),
+    "no choice": (lambda: MixtureSameFamily(Normal(0.0, 1.0), Normal([0.0], 1.0)), ValueError, "of whole numbers"),
+    "no components": (
+        lambda: MixtureSameFamily(Categorical([0.0]), Normal(0.0, 1.0)), ValueError, "a batch of components",
+    ),
+    "two of three": (
+        lambda: MixtureSameFamily(Categorical([0.0, 1.0]), Normal([0.0] * 3, 1.0)), ValueError, "of 2, but there are 3",
+    ),
+    "batches of mixtures": (
+        lambda: MixtureSameFamily(Categorical([[0.0, 1.0]] * 3), Normal([[0.0, 1.0]] * 2, 1.0)), ValueError,
+        "does not fit",
+    ),
     "no rate": (lambda: Poisson(), UsageError, "rate or log_rate"),
     "no mean": (lambda: Cauchy(0.0, 1.0, allow_nan_stats=False).mean(), ValueError, "has no mean"),
     "no size": (lambda: MultivariateNormalDiag(), UsageError, "how long"),

@@ -13,7 +13,7 @@ shares = tf.constant(r.dirichlet([2.0, 1.5, 3.0], 4).astype('f'))
 """
 
 
-def _of(made: str, value: str, methods: str, other: str = "") -> str:
+def methods_of(made: str, value: str, methods: str, other: str = "") -> str:
     """Values of methods: those that end in ":" are given a value."""
     parts = [f"d.{m[:-1]}({value})" if m.endswith(":") else f"d.{m}()" for m in methods.split()]
     parts += ["d.batch_shape_tensor()", "d.event_shape_tensor()", "d.sample(seed=3)", "d.sample([2, 3], seed=4)"]
@@ -27,97 +27,97 @@ _VECTOR = "prob: log_prob: mean variance stddev covariance mode entropy"
 _PLAIN = "prob: log_prob: mean variance"
 VALUES: dict[str, list[str]] = {
     "contrib.distributions.Logistic": [
-        _of("Logistic(a, b)", "x", _LOCATED + " survival_function: log_survival_function: variance"),
-        _of("Logistic(0.5, a * 0.2, validate_args=True)", "x * 3 - 1", _LOCATED),
+        methods_of("Logistic(a, b)", "x", _LOCATED + " survival_function: log_survival_function: variance"),
+        methods_of("Logistic(0.5, a * 0.2, validate_args=True)", "x * 3 - 1", _LOCATED),
     ],
     "contrib.distributions.Cauchy": [
-        _of("Cauchy(a, b)", "x", _LOCATED + " quantile:"), _of("Cauchy(0.5, a * 0.2, True)", "x * 3 - 1", _LOCATED),
+        methods_of("Cauchy(a, b)", "x", _LOCATED + " quantile:"), methods_of("Cauchy(0.5, a * 0.2, True)", "x * 3 - 1", _LOCATED),
     ],
     "contrib.distributions.HalfNormal": [
-        _of("HalfNormal(a)", "x", "prob: log_prob: cdf: quantile: mean variance mode entropy"),
-        _of("HalfNormal(b, True)", "x * 2 - 0.5", "prob: cdf: mean stddev"),
+        methods_of("HalfNormal(a)", "x", "prob: log_prob: cdf: quantile: mean variance mode entropy"),
+        methods_of("HalfNormal(b, True)", "x * 2 - 0.5", "prob: cdf: mean stddev"),
     ],
     "contrib.distributions.Poisson": [
-        _of("Poisson(a * 3)", "counts", "prob: log_prob: mean variance stddev mode"),
-        _of("Poisson(log_rate=b, validate_args=True)", "counts", "prob: log_prob: mean mode"),
-        _of("Poisson(a * 3)", "counts[0]", "cdf: log_cdf:"),
+        methods_of("Poisson(a * 3)", "counts", "prob: log_prob: mean variance stddev mode"),
+        methods_of("Poisson(log_rate=b, validate_args=True)", "counts", "prob: log_prob: mean mode"),
+        methods_of("Poisson(a * 3)", "counts[0]", "cdf: log_cdf:"),
     ],
     "contrib.distributions.Geometric": [
-        _of("Geometric(a)", "counts", "prob: log_prob: cdf: mean variance mode entropy"),
-        _of("Geometric(probs=b - 0.65, validate_args=True)", "counts", "prob: log_prob: cdf: mean stddev entropy"),
+        methods_of("Geometric(a)", "counts", "prob: log_prob: cdf: mean variance mode entropy"),
+        methods_of("Geometric(probs=b - 0.65, validate_args=True)", "counts", "prob: log_prob: cdf: mean stddev entropy"),
     ],
     "contrib.distributions.OneHotCategorical": [
-        _of("OneHotCategorical(logits, dtype=tf.float32)", "hot", "prob: log_prob: mean variance covariance mode entropy"
+        methods_of("OneHotCategorical(logits, dtype=tf.float32)", "hot", "prob: log_prob: mean variance covariance mode entropy"
             .replace("mean ", ""), "OneHotCategorical(-logits)"),
-        _of("OneHotCategorical(probs=shares[:2], dtype=tf.float32)", "hot[:2]", "prob: log_prob: variance mode"),
+        methods_of("OneHotCategorical(probs=shares[:2], dtype=tf.float32)", "hot[:2]", "prob: log_prob: variance mode"),
     ],
     "contrib.distributions.ExpRelaxedOneHotCategorical": [
-        _of("ExpRelaxedOneHotCategorical(0.5, logits)", "tf.log(shares)", "prob: log_prob:"),
-        _of("ExpRelaxedOneHotCategorical(2.0, probs=shares)", "tf.log(shares)", "log_prob:"),
+        methods_of("ExpRelaxedOneHotCategorical(0.5, logits)", "tf.log(shares)", "prob: log_prob:"),
+        methods_of("ExpRelaxedOneHotCategorical(2.0, probs=shares)", "tf.log(shares)", "log_prob:"),
     ],
     "contrib.distributions.RelaxedOneHotCategorical": [
-        _of("RelaxedOneHotCategorical(0.5, logits)", "shares", "prob: log_prob:"),
-        _of("RelaxedOneHotCategorical(2.0, probs=shares)", "shares", "log_prob:"),
+        methods_of("RelaxedOneHotCategorical(0.5, logits)", "shares", "prob: log_prob:"),
+        methods_of("RelaxedOneHotCategorical(2.0, probs=shares)", "shares", "log_prob:"),
     ],
     "contrib.distributions.RelaxedBernoulli": [
-        _of("RelaxedBernoulli(0.5, a)", "x", "prob: log_prob: cdf:"),
-        _of("RelaxedBernoulli(2.0, probs=b * 0.5, validate_args=True)", "x", "log_prob:"),
+        methods_of("RelaxedBernoulli(0.5, a)", "x", "prob: log_prob: cdf:"),
+        methods_of("RelaxedBernoulli(2.0, probs=b * 0.5, validate_args=True)", "x", "log_prob:"),
     ],
     "contrib.distributions.MultivariateNormalDiag": [
-        _of("MultivariateNormalDiag(a, b)", "x", _VECTOR, "MultivariateNormalDiag(b, a)"),
-        _of("MultivariateNormalDiag(b)", "x", _VECTOR),
-        _of("MultivariateNormalDiag(a, scale_identity_multiplier=0.5)", "x", _VECTOR),
-        _of("MultivariateNormalDiag(scale_diag=b, scale_identity_multiplier=0.5)", "x", _VECTOR),
+        methods_of("MultivariateNormalDiag(a, b)", "x", _VECTOR, "MultivariateNormalDiag(b, a)"),
+        methods_of("MultivariateNormalDiag(b)", "x", _VECTOR),
+        methods_of("MultivariateNormalDiag(a, scale_identity_multiplier=0.5)", "x", _VECTOR),
+        methods_of("MultivariateNormalDiag(scale_diag=b, scale_identity_multiplier=0.5)", "x", _VECTOR),
     ],
     "contrib.distributions.MultivariateNormalDiagWithSoftplusScale": [
-        _of("MultivariateNormalDiagWithSoftplusScale(a, b)", "x", _VECTOR),
-        _of("MultivariateNormalDiagWithSoftplusScale(b, -b)", "x", _VECTOR),
+        methods_of("MultivariateNormalDiagWithSoftplusScale(a, b)", "x", _VECTOR),
+        methods_of("MultivariateNormalDiagWithSoftplusScale(b, -b)", "x", _VECTOR),
     ],
     "contrib.distributions.MultivariateNormalTriL": [
-        _of("MultivariateNormalTriL(logits, tril)", "shares", _VECTOR, "MultivariateNormalTriL(-logits, tril * 2)"),
-        _of("MultivariateNormalTriL(scale_tril=tril)", "shares", _VECTOR),
+        methods_of("MultivariateNormalTriL(logits, tril)", "shares", _VECTOR, "MultivariateNormalTriL(-logits, tril * 2)"),
+        methods_of("MultivariateNormalTriL(scale_tril=tril)", "shares", _VECTOR),
     ],
     "contrib.distributions.MultivariateNormalFullCovariance": [
-        _of("MultivariateNormalFullCovariance(logits, cov)", "shares", _VECTOR),
-        _of("MultivariateNormalFullCovariance(logits[0], cov, True)", "shares", _VECTOR),
+        methods_of("MultivariateNormalFullCovariance(logits, cov)", "shares", _VECTOR),
+        methods_of("MultivariateNormalFullCovariance(logits[0], cov, True)", "shares", _VECTOR),
     ],
     "contrib.distributions.NormalWithSoftplusScale": [
-        _of("NormalWithSoftplusScale(a, b)", "x", _PLAIN), _of("NormalWithSoftplusScale(0.5, a, True)", "x", _PLAIN),
+        methods_of("NormalWithSoftplusScale(a, b)", "x", _PLAIN), methods_of("NormalWithSoftplusScale(0.5, a, True)", "x", _PLAIN),
     ],
     "contrib.distributions.LaplaceWithSoftplusScale": [
-        _of("LaplaceWithSoftplusScale(a, b)", "x", _PLAIN), _of("LaplaceWithSoftplusScale(0.5, a, True)", "x", _PLAIN),
+        methods_of("LaplaceWithSoftplusScale(a, b)", "x", _PLAIN), methods_of("LaplaceWithSoftplusScale(0.5, a, True)", "x", _PLAIN),
     ],
     "contrib.distributions.StudentTWithAbsDfSoftplusScale": [
-        _of("StudentTWithAbsDfSoftplusScale(-a * 5, b, a)", "x", _PLAIN),
-        _of("StudentTWithAbsDfSoftplusScale(3.5, 0.5, b)", "x", _PLAIN),
+        methods_of("StudentTWithAbsDfSoftplusScale(-a * 5, b, a)", "x", _PLAIN),
+        methods_of("StudentTWithAbsDfSoftplusScale(3.5, 0.5, b)", "x", _PLAIN),
     ],
     "contrib.distributions.GammaWithSoftplusConcentrationRate": [
-        _of("GammaWithSoftplusConcentrationRate(a, b)", "x", _PLAIN),
-        _of("GammaWithSoftplusConcentrationRate(-a, 0.5, True)", "x", _PLAIN),
+        methods_of("GammaWithSoftplusConcentrationRate(a, b)", "x", _PLAIN),
+        methods_of("GammaWithSoftplusConcentrationRate(-a, 0.5, True)", "x", _PLAIN),
     ],
     "contrib.distributions.ExponentialWithSoftplusRate": [
-        _of("ExponentialWithSoftplusRate(a)", "x", _PLAIN), _of("ExponentialWithSoftplusRate(-1.0, True)", "x", _PLAIN),
+        methods_of("ExponentialWithSoftplusRate(a)", "x", _PLAIN), methods_of("ExponentialWithSoftplusRate(-1.0, True)", "x", _PLAIN),
     ],
     "contrib.distributions.BetaWithSoftplusConcentration": [
-        _of("BetaWithSoftplusConcentration(a, b)", "x", _PLAIN),
-        _of("BetaWithSoftplusConcentration(-a, a, True)", "x", _PLAIN),
+        methods_of("BetaWithSoftplusConcentration(a, b)", "x", _PLAIN),
+        methods_of("BetaWithSoftplusConcentration(-a, a, True)", "x", _PLAIN),
     ],
-    "contrib.distributions.Chi2": [_of("Chi2(a * 4)", "x", _PLAIN + " mode"), _of("Chi2(3.0, True)", "x", _PLAIN)],
+    "contrib.distributions.Chi2": [methods_of("Chi2(a * 4)", "x", _PLAIN + " mode"), methods_of("Chi2(3.0, True)", "x", _PLAIN)],
     "contrib.distributions.Chi2WithAbsDf": [
-        _of("Chi2WithAbsDf(-a * 4)", "x", _PLAIN), _of("Chi2WithAbsDf(3.5, True)", "x", _PLAIN),
+        methods_of("Chi2WithAbsDf(-a * 4)", "x", _PLAIN), methods_of("Chi2WithAbsDf(3.5, True)", "x", _PLAIN),
     ],
     "contrib.distributions.InverseGamma": [
-        _of("InverseGamma(a * 4, b)", "x", "prob: log_prob: cdf: mean variance stddev mode entropy"),
-        _of("InverseGamma(3.0, a, True, False)", "x", "prob: cdf: mean variance mode"),
+        methods_of("InverseGamma(a * 4, b)", "x", "prob: log_prob: cdf: mean variance stddev mode entropy"),
+        methods_of("InverseGamma(3.0, a, True, False)", "x", "prob: cdf: mean variance mode"),
     ],
     "contrib.distributions.InverseGammaWithSoftplusConcentrationRate": [
-        _of("InverseGammaWithSoftplusConcentrationRate(a * 4, -b)", "x", _PLAIN),
-        _of("InverseGammaWithSoftplusConcentrationRate(3.0, a, True)", "x", _PLAIN),
+        methods_of("InverseGammaWithSoftplusConcentrationRate(a * 4, -b)", "x", _PLAIN),
+        methods_of("InverseGammaWithSoftplusConcentrationRate(3.0, a, True)", "x", _PLAIN),
     ],
     "contrib.distributions.Independent": [
-        _of("Independent(tfd.Normal(a, b))", "x", "prob: log_prob: mean variance stddev mode entropy"),
-        _of("Independent(tfd.Normal(a, b), 2, name='mine')", "x", "log_prob: mean entropy"),
-        _of("Independent(tfd.Bernoulli(probs=b * 0.5), 0)", "tf.cast(x, tf.int32)", "log_prob: mean entropy"),
+        methods_of("Independent(tfd.Normal(a, b))", "x", "prob: log_prob: mean variance stddev mode entropy"),
+        methods_of("Independent(tfd.Normal(a, b), 2, name='mine')", "x", "log_prob: mean entropy"),
+        methods_of("Independent(tfd.Bernoulli(probs=b * 0.5), 0)", "tf.cast(x, tf.int32)", "log_prob: mean entropy"),
     ],
     "contrib.distributions.fill_triangular": [
         f"result = tf.contrib.distributions.fill_triangular(np.random.RandomState(1).rand({shape}).astype('f'){more})"

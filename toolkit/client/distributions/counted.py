@@ -1,4 +1,4 @@
-"""Distributions of 0, 1, 2, ...: Poisson, Geometric."""
+"""Distributions of 0, 1, 2, ...: Poisson, Geometric, NegativeBinomial."""
 
 from __future__ import annotations
 
@@ -10,8 +10,14 @@ from toolkit.client.convert import convert_to_tensor
 from toolkit.client.distributions.base import NOT_REPARAMETERIZED
 from toolkit.client.distributions.forms import LogitsDistribution, ScalarDistribution
 from toolkit.client.distributions.heavier_tails import uniform_above_zero
-from toolkit.client.distributions.parameters import logits_and_probs, whole_numbers
-from toolkit.client.more_random_ops import random_poisson
+from toolkit.client.distributions.parameters import (
+    joined_shape,
+    joined_shape_tensor,
+    logits_and_probs,
+    salted,
+    whole_numbers,
+)
+from toolkit.client.more_random_ops import random_gamma, random_poisson
 from toolkit.client.scopes import control_dependencies, name_scope
 from toolkit.client.tensor import Tensor
 from toolkit.errors import UsageError
@@ -140,3 +146,61 @@ class Geometric(LogitsDistribution, ScalarDistribution):
 
     def _mode(self) -> Any:
         return array_ops.zeros(self.batch_shape_tensor(), self._dtype)
+
+
+class NegativeBinomial(LogitsDistribution, ScalarDistribution):
+    """How often something works before it has failed `total_count` times; it works with probability `probs`."""
+
+    def __init__(
+        self, total_count: Any, logits: Any = None, probs: Any = None, validate_args: bool = False,
+        allow_nan_stats: bool = True, name: str = "NegativeBinomial",
+    ):  # fmt: skip
+        parameters = dict(locals())
+        with name_scope(name, None, [total_count, logits, probs]) as scope:
+            self._logits, self._probs = logits_and_probs(logits, probs, validate_args=validate_args, name=scope)
+            count = convert_to_tensor(total_count, self._probs.dtype.base, name="total_count")
+            with control_dependencies([assert_positive(count)] if validate_args else []):
+                self._total_count = array_ops.identity(count)
+        super().__init__(
+            self._probs.dtype, NOT_REPARAMETERIZED, validate_args, allow_nan_stats, parameters,
+            [self._total_count, self._probs, self._logits], scope,
+        )  # fmt: skip
+
+    @property
+    def total_count(self) -> Tensor:
+        return self._total_count
+
+    def _batch_shape(self) -> Any:
+        return joined_shape([self._total_count, self._probs])
+
+    def _batch_shape_tensor(self) -> Any:
+        return joined_shape_tensor([self._total_count, self._probs])
+
+    def _checked(self, value: Tensor) -> Tensor:
+        return whole_numbers(value, "a count") if self._validate_args else value
+
+    def _sample_n(self, n: Any, seed: int | None = None) -> Any:
+        rate = random_gamma(array_ops.stack([n]), self._total_count, math_ops.exp(-self._logits), self._dtype, seed)
+        return random_poisson(rate, [], self._dtype, seed=salted(seed, "negative_binom"))
+
+    def _log_prob(self, value: Tensor) -> Any:
+        count = self._checked(value)
+        chances = -self._total_count * nn_ops.softplus(self._logits) - count * nn_ops.softplus(-self._logits)
+        ways = ops.lgamma(self._total_count + count) - ops.lgamma(1.0 + count) - ops.lgamma(self._total_count)
+        return chances + ways
+
+    def _cdf(self, value: Tensor) -> Any:
+        above = 1.0 + self._checked(value)
+        zeros = array_ops.zeros_like(above + self._total_count + self._logits)  # the op does not broadcast
+        return ops.betainc(self._total_count + zeros, above + zeros, math_ops.sigmoid(-self._logits) + zeros)
+
+    def _mean(self) -> Any:
+        return self._total_count * math_ops.exp(self._logits)
+
+    def _variance(self) -> Any:
+        return self._mean() / math_ops.sigmoid(-self._logits)
+
+    def _mode(self) -> Any:
+        none = array_ops.zeros_like(self._total_count)
+        before = array_ops.where_v2(self._total_count > 1.0, self._total_count - 1.0, none)
+        return ops.floor(before * math_ops.exp(self._logits))

@@ -19,7 +19,13 @@ HOMES: dict[str, str] = {
     "toolkit.client.distributions.heavier_tails": """
         contrib.distributions.Logistic contrib.distributions.Cauchy contrib.distributions.HalfNormal
     """,
-    "toolkit.client.distributions.counted": "contrib.distributions.Poisson contrib.distributions.Geometric",
+    "toolkit.client.distributions.counted": """
+        contrib.distributions.Poisson contrib.distributions.Geometric contrib.distributions.NegativeBinomial
+    """,
+    "toolkit.client.distributions.points": """
+        contrib.distributions.Deterministic contrib.distributions.VectorDeterministic
+    """,
+    "toolkit.client.distributions.mixtures": "contrib.distributions.MixtureSameFamily",
     "toolkit.client.distributions.one_hot": """
         contrib.distributions.OneHotCategorical contrib.distributions.ExpRelaxedOneHotCategorical
         contrib.distributions.RelaxedOneHotCategorical contrib.distributions.RelaxedBernoulli
