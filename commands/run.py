@@ -131,6 +131,7 @@ def run(
             expected = None if estimate is None else _read_estimate(estimate)
             loaded = load(source, models.tag_set(tags))
             if options.master is None and options.engine is None:
+                _tell_what_is_missing()
                 options.devices = options.devices or loaded.devices
             if compare is not None:
                 from toolkit.runtime.job import compare_models
@@ -167,6 +168,14 @@ def run(
     _report(report, repeat if not stats else None)
     if report.interrupted_by == signal.SIGINT:
         raise typer.Exit(130)
+
+
+def _tell_what_is_missing() -> None:
+    from toolkit.kernels.cpu.extras import missing_for_speed
+
+    missing = missing_for_speed()
+    if missing is not None:
+        messages.say("run", missing)
 
 
 def _has_shards(feed: list[str] | None) -> bool:

@@ -17,6 +17,8 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 # What tests fork has no use for gRPC, which some tests before may have used, and should not hear of it.
 os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "false")
 os.environ.setdefault("GRPC_VERBOSITY", "NONE")
+# Code is compiled anew in every test process, and nothing of the user's is read or written.
+os.environ.setdefault("GRAPHMILL_CACHE", "off")
 # A mistake of the segment compiler falls back to running node by node; here it must show.
 os.environ.setdefault("GRAPHMILL_SEGMENTS", "strict")
 # And the pass that made it: what each leaves is verified.

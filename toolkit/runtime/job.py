@@ -20,6 +20,7 @@ from toolkit.errors import (
 )
 from toolkit.formats import bundle
 from toolkit.formats.bundle.locate import find_prefix
+from toolkit.formats.code_cache import without_cache
 from toolkit.formats.model import Model, ModelKind, from_graph, variables_prefix, write_model
 from toolkit.graph.metagraph import GraphKeys
 from toolkit.graph.node import Output
@@ -338,6 +339,8 @@ class Job:
         return session, restored
 
     def _open(self) -> Session:
+        if self.options.no_cache:
+            without_cache()
         target = self.options.master or self.options.engine
         if target is not None:
             with about_option("--engine" if self.options.master is None else "--master"):

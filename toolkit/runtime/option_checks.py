@@ -52,14 +52,14 @@ _WITHIN = ("dump", "check_numerics", "measure", "profile")
 #: what cannot be had where the steps run at a master, and why
 _NOT_REMOTE: tuple[tuple[str, str], ...] = (
     *((name, "tensors within a step stay at the servers") for name in _WITHIN),
-    *((name, "the servers compile the graph") for name in ("explain", "dump_stages", "force_tokens")),
+    *((name, "the servers compile the graph") for name in ("explain", "dump_stages", "force_tokens", "no_cache")),
     *((name, "the servers have their own") for name in ("devices", "threads", "inter_op", "limits")),
     *((name, "what a graph may touch is the servers' to say") for name in ("allow", "trust", "config")),
 )
 #: and where they run in actors
 _NOT_IN_ACTORS: tuple[tuple[str, str], ...] = (
     *((name, "tensors within a step stay in the actors") for name in _WITHIN),
-    *((name, "the actors compile the graph") for name in ("explain", "dump_stages", "force_tokens")),
+    *((name, "the actors compile the graph") for name in ("explain", "dump_stages", "force_tokens", "no_cache")),
     ("devices", "--cluster says what each task has"),
     ("limits", "it would hold this process, and the steps run in others"),
 )

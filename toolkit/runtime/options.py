@@ -169,6 +169,9 @@ class RunOptions:
     trust: bool = _option("--trust", "Let the model do everything that you may do.", default=False)
     config: str | None = _option("--config", "What is allowed (default: graphmill.yaml in this folder).", "FILE")
     explain: bool = _option("--explain", "Print what the step was compiled to, and its text form.", default=False)
+    no_cache: bool = _option(
+        "--no-cache", "Compile anew, and keep no compiled code on disk (see: graphmill help shell).", default=False
+    )
     force_tokens: bool = _option("--tokens", "Run every node in the dataflow executor (for debugging).", default=False)
     keep_values: bool = False
     limits: Allowance | None = None

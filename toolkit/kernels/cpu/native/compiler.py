@@ -1,4 +1,8 @@
-"""LLVM at run time, found where it is installed (extra `native`), absent gracefully."""
+"""LLVM at run time, found where it is installed (extra `native`), absent gracefully.
+
+What it makes is kept on disk for the user's next process (`toolkit.formats.code_cache`): the same code, whether it was
+found there or not.
+"""
 
 from __future__ import annotations
 
@@ -10,10 +14,12 @@ from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+from toolkit.formats.code_cache import CodeCache, cache_of_user, is_cached
 from toolkit.kernels.once import once
 from toolkit.target.processor import level
 
 INT32, INT64 = ctypes.c_int, ctypes.c_int64  # what functions return
+_OPTIMIZATION = 2
 _MAX_FUNCTIONS = 4096  # compiled functions that are kept for the next plan that wants the same
 
 
@@ -22,10 +28,11 @@ class JitCompiler:
 
     Raises:
         ImportError: llvmlite is not installed.
-        UsageError: there is no such level.
+        UsageError: there is no such level, or GRAPHMILL_CACHE names no absolute path.
     """
 
     def __init__(self) -> None:
+        import llvmlite
         import llvmlite.binding as llvm
 
         llvm.initialize_native_target()
@@ -35,6 +42,12 @@ class JitCompiler:
         self._features: Any = {"avx512f": named == "x86-64-v4"} if named else host
         self._choice = {"cpu": named or llvm.get_host_cpu_name(), "features": "" if named else host.flatten()}
         self._jit: Any = self._llvm.create_lljit_compiler(self._machine())
+        self._cache = cache_of_user()
+        #: all that code depends on besides its text
+        self._identity = (
+            str(_OPTIMIZATION), self._llvm.get_default_triple(), *self._choice.values(), llvmlite.__version__,
+            ".".join(map(str, self._llvm.llvm_version_info)),
+        )  # fmt: skip
         # LLVM reads code strictly, but leaves it to this whether values are there where they are used
         self._verifies = os.environ.get("GRAPHMILL_SEGMENTS", "") == "strict"
         self._functions: OrderedDict[str, Function] = OrderedDict()
@@ -81,18 +94,36 @@ class JitCompiler:
     def _compile(self, text: str, symbols: dict[str, int], result: Any) -> Function:
         if self._verifies:
             self._llvm.parse_assembly(text).verify()
-        builder = self._llvm.JITLibraryBuilder().add_ir(text).export_symbol("run").add_current_process()
+        builder = self._llvm.JITLibraryBuilder().add_object_img(self._object(text)).export_symbol("run")
+        builder.add_current_process()
         for name, address in symbols.items():
             builder.import_symbol(name, address)
         self._made += 1
         return Function(builder.link(self._jit, f"module{self._made}"), result)
+
+    def _object(self, text: str) -> bytes:
+        """The code of a module, from the cache or made and kept there."""
+        cache = self._cache if is_cached() else None
+        if cache is None:
+            return self._emit(text)
+        name = CodeCache.name_of(*self._identity, text)
+        code = cache.read(name)
+        if code is None:
+            code = self._emit(text)
+            cache.write(name, code)
+        return code
+
+    def _emit(self, text: str) -> bytes:
+        return self._machine().emit_object(self._llvm.parse_assembly(text))
 
     def assembly(self, text: str) -> str:
         """What a module becomes, for people."""
         return self._machine().emit_assembly(self._llvm.parse_assembly(text))
 
     def _machine(self) -> Any:
-        return self._llvm.Target.from_default_triple().create_target_machine(**self._choice, opt=2, jit=True)
+        return self._llvm.Target.from_default_triple().create_target_machine(
+            **self._choice, opt=_OPTIMIZATION, jit=True
+        )
 
 
 class Function:
