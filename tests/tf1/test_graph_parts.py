@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -201,3 +203,15 @@ def test_versions_say_one_thing() -> None:
     from toolkit.tensorflow import modules
 
     assert ours.VERSION == modules.VERSION
+
+
+def test_a_gradient_that_is_there_is_told_where_a_program_begins() -> None:
+    source = (
+        "from toolkit import tensorflow as tf\n"
+        "for register in (lambda: tf.RegisterGradient('MaxPoolGrad')(lambda op, grad: grad), "
+        "lambda: tf.no_gradient('Mul')):\n"
+        "    try:\n        register()\n    except KeyError as error:\n        print(error)\n"
+        "x = tf.constant(2.0)\nprint(len(tf.gradients(x * x, x)))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", source], capture_output=True, text=True, check=False)
+    assert done.stdout == "two gradients for 'MaxPoolGrad'\ntwo gradients for 'Mul'\n1\n", done.stderr
