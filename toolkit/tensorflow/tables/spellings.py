@@ -26,6 +26,9 @@ ALIASES: dict[str, str] = {
     f"train.experimental.{name}": f"mixed_precision.{name}"
     for name in ("LossScale", "FixedLossScale", "DynamicLossScale", "MixedPrecisionLossScaleOptimizer",
                  "enable_mixed_precision_graph_rewrite", "disable_mixed_precision_graph_rewrite")
+} | {
+    f"config.experimental.{name}": f"config.{name}"
+    for name in ("list_physical_devices", "list_logical_devices", "get_visible_devices", "set_visible_devices")
 }  # fmt: skip
 
 #: spellings that are told to write otherwise; those of TensorFlow 2.21 are in the facts
