@@ -126,7 +126,9 @@ ELSEWHERE.update(
 
 
 def test_calls_are_of_names_that_were_there() -> None:
-    gone = [name for _, name in [*CALLS, *VALUES] if api.fact(name) is None]
+    # what internal modules have is in no list of public names: that it was there is what recording it shows
+    public = [name for family, name in [*CALLS, *VALUES] if family != "internal"]
+    gone = [name for name in public if api.fact(name) is None]
     assert not gone, "not among the names of TensorFlow 1.15: " + " ".join(gone)
 
 
