@@ -88,10 +88,12 @@ def test_every_shard_has_its_results(
     # what is complete is not computed again; what was lost, or has changed, is
     times = {each: (out / f"part-{each}.npz").stat().st_mtime_ns for each in range(6)}
     (out / "part-1.npz").unlink()
+    (out / ".part-1.npz.0123456789ab.tmp").write_bytes(b"of a process that was ended")
     np.savez(shards / "part-4.npz", x=_rows(4, 12), other=np.ones(5))
     assert infer(model, shards, out, *two_actors, "--feed", "b=3.0") == 0
     assert "4 of 6 shards are complete already" in capsys.readouterr().err
     are_right(out, 3.0)
+    assert len(list(out.iterdir())) == 7
     assert [n for n, time in times.items() if (out / f"part-{n}.npz").stat().st_mtime_ns != time] == [1, 4]
     # another run's folder is left alone
     assert infer(model, shards, out, *two_actors, "--feed", "b=4.0") == 2

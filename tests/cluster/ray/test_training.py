@@ -12,6 +12,7 @@ import pytest
 from tests.cluster import training_programs as programs
 from tests.cluster.clients import unique
 from tests.cluster.ray.conftest import RayCluster
+from tests.cluster.test_distributed_samples import learns, output, started
 from tests.cluster.test_training_at_servers import chief_alone, in_step, run_plainly, shorter_waits, trained_by
 from toolkit import tensorflow as gm
 
@@ -77,3 +78,9 @@ def test_a_monitored_chief_goes_on_after_a_kill(actors: RayCluster, tmp_path: Pa
                     actors.kill("ps")
     # other threads may add up in another order
     np.testing.assert_allclose([losses[n] for n in range(len(undisturbed))], undisturbed, rtol=1e-5)
+
+
+def test_a_program_of_clusters_runs_as_it_is(ray_here: Any, actors: RayCluster, tmp_path: Path) -> None:
+    """One of samples/distributed, in a process that joins this one's Ray: the master and all tasks are there."""
+    master = f"--master=ray://{ray_here.get_runtime_context().gcs_address}"
+    learns(output(started("in_graph.py", tmp_path, master)))

@@ -10,6 +10,7 @@ It is written before the first shard is run and again at the end. A shard's file
 
 from __future__ import annotations
 
+import glob
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -106,6 +107,12 @@ class Manifest:
     def missing(self) -> list[Entry]:
         """The shards that have no results yet, in their order."""
         return [entry for entry in self.entries if not entry.is_complete]
+
+    def sweep(self) -> None:
+        """Remove what processes have left that were ended while they wrote; nothing may write any more."""
+        for path in [*(self.path(entry) for entry in self.entries), self.folder / NAME]:
+            for left in path.parent.glob(f".{glob.escape(path.name[:64])}.*.tmp"):  # as `formats.io` names them
+                left.unlink(missing_ok=True)
 
     def write(self) -> None:
         """Write it as it is now, in one piece."""

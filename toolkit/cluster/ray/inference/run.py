@@ -73,6 +73,7 @@ def infer(
         finally:
             manifest.write()
             pool.close()
+            manifest.sweep()
         if failed:
             entry, error = failed[0]
             error.message = f"{len(failed)} of {len(shards)} shards failed; the first is {entry.shard.name}: " + (
