@@ -7,7 +7,6 @@ import os
 import random
 import signal
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -190,34 +189,47 @@ def test_asynchronous_training_goes_on_after_a_kill(
     an_asynchronous_run(actors, tmp_path, random.Random(5), "struck")
 
 
-@pytest.fixture
-def standing_still(ray_here: Any) -> Iterator[RayEngine]:
-    """One actor that is looked after without patience, as the engine of the target ray."""
-    cluster = Cluster((Task("worker", 0, "", {"CPU": 1}),), DeviceSpec("worker", 0, 0))
-    heartbeats = Heartbeats(interval=0.2, timeout=1.0)
-    engine = RayEngine("", cluster, ActorSettings(Policy.everything()), silence=1.0, heartbeats=heartbeats)
-    yield engine
-    engine.close()
-
-
-def test_a_process_that_stands_still_is_found_and_started_anew(standing_still: RayEngine) -> None:
+def test_a_process_that_stands_still_is_found_and_started_anew(ray_here: Any) -> None:
     """SIGSTOP is what a cut network looks like: nothing ends, and nobody answers."""
+    cluster = Cluster((Task("worker", 0, "", {"CPU": 1}),), DeviceSpec("worker", 0, 0))
+    heartbeats = Heartbeats(interval=patience.HUNG, timeout=1.0)  # those that the test makes
+    engine = RayEngine("", cluster, ActorSettings(Policy.everything()), patience.HUNG, 1.0, heartbeats)
+    task = "/job:worker/replica:0/task:0"
     with gm.Graph().as_default() as graph:
         two = gm.constant(1.0) + 1.0
-        config = config_pb2.ConfigProto(allow_soft_placement=True)
-        first = RaySession(standing_still, graph.core, config)
-    task = "/job:worker/replica:0/task:0"
-    step = first.prepare([], [graph.core.output(parse_tensor(two.name))], [])
-    assert first.run(step, [], StepOptions()) == [2.0]
-    process = standing_still.found()[task][0]
-    os.kill(process, signal.SIGSTOP)
-    with pytest.raises(errors.UnavailableError, match="task:0 is lost: it does not answer"):
-        first.run(step, [], StepOptions())
-    first.close()
-    second = RaySession(standing_still, graph.core, config)
-    assert second.run(step, [], StepOptions()) == [2.0]
-    assert standing_still.found()[task][0] != process
-    second.close()
+    config = config_pb2.ConfigProto(allow_soft_placement=True)
+    try:
+        first = RaySession(engine, graph.core, config)
+        step = first.prepare([], [graph.core.output(parse_tensor(two.name))], [])
+        assert first.run(step, [], StepOptions()) == [2.0]
+        process = engine.found()[task][0]
+        os.kill(process, signal.SIGSTOP)
+        raised: list[BaseException] = []
+
+        def run() -> None:
+            try:
+                first.run(step, [], StepOptions())
+            except BaseException as error:
+                raised.append(error)
+
+        thread = threading.Thread(target=run, daemon=True)
+        thread.start()
+
+        def is_found() -> bool:
+            heartbeats.beat()
+            return bool(raised)
+
+        patience.until(is_found, "the heartbeats find it")
+        thread.join()
+        assert isinstance(raised[0], errors.UnavailableError)
+        assert f"{task} is lost: it does not answer" in str(raised[0])
+        first.close()
+        second = RaySession(engine, graph.core, config)
+        assert second.run(step, [], StepOptions()) == [2.0]
+        assert engine.found()[task][0] != process
+        second.close()
+    finally:
+        engine.close()
 
 
 def infer(model: str, folder: Path, out: Path, cluster: Path) -> int:

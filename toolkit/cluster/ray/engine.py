@@ -107,7 +107,7 @@ class RayEngine:
                 except TimeoutError:
                     why = f"{name} does not answer"
                     if name in self._seen and time.monotonic() - missing[name] > self._silence:
-                        missing[name] = time.monotonic()
+                        self._seen.discard(name)  # its next process has all the time that a start takes
                         ray().kill(self.tasks[name].actor, no_restart=False)  # it stands still, and Ray does not mind
                 except UnavailableError as error:
                     why = error.message

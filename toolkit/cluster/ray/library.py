@@ -13,8 +13,10 @@ from toolkit.errors import UsageError
 #: unless the user says otherwise: nothing is reported to anybody
 _SETTINGS = {"RAY_USAGE_STATS_ENABLED": "0"}
 #: likewise, for a Ray that is started here: it listens at loopback alone (elsewhere Ray asks for the address that
-#: leads out), and nobody looks at its metrics
-_OWN_SETTINGS = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0", "RAY_enable_metrics_collection": "0"}
+#: leads out), nobody looks at its metrics, and actors have this process's priority, whose work they do
+_OWN_SETTINGS = {
+    "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0", "RAY_enable_metrics_collection": "0", "RAY_worker_niceness": "0",
+}  # fmt: skip
 
 #: where Ray looks for the token that it shows to a cluster
 _TOKENS = ("RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH")
