@@ -169,9 +169,9 @@ class ShardPool:
         try:
             answer = ray().get(reference)
         except ray().exceptions.RayError as error:
-            left = [each for _, each in actor.queue]
+            given = [entry, *(each for _, each in actor.queue)]
             actor.queue.clear()
-            work.lost(entry, left, lost(error, actor.name))
+            work.lost(given, lost(error, actor.name))
             self._call(actor)
             return
         actor.heard = now
@@ -211,9 +211,9 @@ class _Work:
     def is_unfinished(self) -> bool:
         return self._left > 0
 
-    def complete(self, entry: Entry, rows: int) -> None:
+    def complete(self, entry: Entry, rows: int | None) -> None:
         entry.is_complete, entry.rows = True, rows
-        self._rows += rows
+        self._rows += rows or 0
         self._left -= 1
 
     def fail(self, entry: Entry, error: GraphmillError) -> None:
@@ -222,8 +222,15 @@ class _Work:
         self._left -= 1
         self._log(f"shard {entry.shard.name} failed: {error}")
 
-    def lost(self, entry: Entry, left: Sequence[Entry], error: GraphmillError) -> None:
-        """A process has ended with a shard under way and others that waited."""
+    def lost(self, given: Sequence[Entry], error: GraphmillError) -> None:
+        """A process has ended with a shard under way, and others that waited, or whose answers were lost with it."""
+        unfinished = [entry for entry in given if not self.manifest.path(entry).exists()]
+        for entry in given:
+            if entry not in unfinished:  # its results are there, in one piece
+                self.complete(entry, None)
+        if not unfinished:
+            return
+        entry, *left = unfinished
         self.waiting.extendleft(reversed(left))
         count = self._attempts[entry.shard.name] = self._attempts.get(entry.shard.name, 0) + 1
         if count < ATTEMPTS:
