@@ -98,9 +98,9 @@ NO_MODULES = re.compile(r"_test$|_api|\.tests?(\.|$)|^python\.keras|^contrib\.ke
 
 def all_modules():
     """Every module below contrib, python, core, examples, tools and compiler, by its file."""
-    import tensorflow_core
+    import tensorflow_core  # pyright: ignore[reportMissingImports]  # TensorFlow 1.15's, under its own Python
 
-    root = Path(tensorflow_core.__file__).parent
+    root = Path(str(tensorflow_core.__file__)).parent
     for top in ("contrib", "python", "core", "examples", "tools", "compiler"):
         for path in (root / top).rglob("*.py"):
             parts = path.relative_to(root).with_suffix("").parts

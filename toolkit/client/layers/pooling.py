@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from operator import index
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 from toolkit.client import array_ops, nn_ops, pooling
 from toolkit.client.convert import convert_to_tensor
@@ -19,7 +19,11 @@ def numbers(value: Any, count: int, what: str) -> tuple[int, ...]:
         ValueError: there are more or fewer, or one is no number.
     """
     try:  # sizes of a TensorShape and NumPy's integers are whole numbers, too
-        given = tuple(map(index, value)) if isinstance(value, Iterable) else (index(value),) * count
+        given = (
+            tuple(index(each) for each in cast("Any", value))
+            if isinstance(value, Iterable)
+            else (index(value),) * count
+        )
     except TypeError:
         given = ()
     if len(given) != count:
