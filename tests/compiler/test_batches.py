@@ -111,9 +111,9 @@ def test_large_tensors_are_computed_in_pieces(tf: Any, monkeypatch: pytest.Monke
     sizes: list[int] = []
     run = plan.Plan.run
 
-    def seen(self: plan.Plan, arguments: Any, running: Any) -> Any:
+    def seen(self: plan.Plan, arguments: Any, *rest: Any) -> Any:
         sizes.append(len(arguments[0]))
-        return run(self, arguments, running)
+        return run(self, arguments, *rest)
 
     monkeypatch.setattr(plan.Plan, "run", seen)
     for large, size in ((1 << 25, 4), (4 * 2 * 12 * 12 * 16, 2), (0, 1)):
