@@ -161,23 +161,6 @@ def test_leftovers_of_older_numpy_say_what_to_write(call: Callable[[], object], 
         assert bool(advice) == bool(leftover(error))
 
 
-@pytest.mark.parametrize(
-    ("error", "advice"),
-    [
-        (ImportError("cannot import name 'imread' from 'scipy.misc' (misc.py)"), "PIL.Image.open(FILE)) for imread"),
-        (AttributeError("module 'scipy.misc' has no attribute 'imsave'"), "save(FILE) for imsave"),
-        (ModuleNotFoundError("No module named 'scipy.misc'"), "scipy.misc is no more"),
-        (ModuleNotFoundError("No module named 'scipy.sparse.linalg.eigen.arpack'"), "import eigsh"),
-        (ModuleNotFoundError("No module named 'scipy'"), ""),
-    ],
-)
-def test_leftovers_of_older_scipy_say_what_to_write(error: Exception, advice: str) -> None:
-    from toolkit.tensorflow.programs import leftover
-
-    assert advice in leftover(error)
-    assert bool(advice) == bool(leftover(error))
-
-
 def test_a_message_can_be_imported_again() -> None:
     with ours.Graph().as_default() as graph:
         ours.get_variable("w", initializer=[1.0])
