@@ -11,12 +11,11 @@ import pytest
 
 from tests.bench.large_graphs import write_graph
 from tests.passes.stage_calls import STAGES
+from tests.patience import HUNG
 from toolkit.formats.model import read_model
 
 #: blocks of layers in the smaller graph; the larger has twice as many
 BLOCKS = 4
-#: seconds after which a count hangs; it takes three
-PATIENCE = 600
 
 
 @pytest.fixture(scope="module")
@@ -29,7 +28,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[Path, int]]:
 @pytest.fixture(scope="module")
 def counts(files: list[tuple[Path, int]]) -> dict[str, list[int]]:
     command = [sys.executable, "-m", "tests.passes.stage_calls", *(str(path) for path, _ in files)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=HUNG)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 
