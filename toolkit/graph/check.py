@@ -139,8 +139,11 @@ def _unproved(graph: Graph) -> Iterator[Node]:
                 wanted = node.input_types
                 if len(wanted) == len(inputs) and node.device in devices:
                     for (source, index), want in zip(inputs, wanted):  # noqa: B905  # of one length
-                        if source.kind is None:
-                            break
+                        made_by = source.kind
+                        if made_by is None or not (
+                            made_by.is_sound if made_by.judged == producer else is_sound(source)
+                        ):
+                            break  # of what is unsound the types may not be known
                         given = source.output_types
                         if not 0 <= index < len(given) or not (given[index] is want or given[index].base is want):
                             break
