@@ -24,9 +24,9 @@ NAME = "libdnnl.so.3"
 VARIABLE = "GRAPHMILL_ONEDNN"
 
 #: how often a thread of OpenMP looks for work before it sleeps, where the user does not say: each look takes 40 to 140
-#: cycles, so 25 to 100 us, longer than what lies between two primitives of a step. The runtime's own 300,000 are up to
+#: cycles, so 0.1 to 0.5 ms, longer than what lies between two primitives of a step. The runtime's own 300,000 are up to
 #: ten milliseconds in which a thread that waits for one whose processor another program has takes a processor itself.
-LOOKS = 2000
+LOOKS = 10000
 _OF_WAITING = ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT")
 
 _STATUS = {
