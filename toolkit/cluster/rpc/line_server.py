@@ -110,6 +110,7 @@ class LineServer:
         self._tickets: OrderedDict[bytes, float] = OrderedDict()
         self._listener: socket.socket | None = None
         self._open: dict[Frames, dict[int, LineAnswer]] = {}
+        self._unknown = 0  # connections that have not shown a ticket yet
         self._is_closed = False
 
     def invite(self) -> bytes:
@@ -142,6 +143,12 @@ class LineServer:
                 connection, _ = listener.accept()
             except OSError:
                 return
+            with self._lock:
+                is_too_many = self._unknown >= 4 * _WAITING
+                self._unknown += not is_too_many
+            if is_too_many:  # each has a thread until its time is over
+                connection.close()
+                continue
             start("line", lambda connection=connection: self._meet(connection))
 
     def _meet(self, connection: socket.socket) -> None:
@@ -160,6 +167,9 @@ class LineServer:
         except OSError:
             connection.close()
             return
+        finally:
+            with self._lock:
+                self._unknown -= 1
         frames, calls = Frames(connection, self._most_bytes), dict[int, LineAnswer]()
         with self._lock:
             self._open[frames] = calls
