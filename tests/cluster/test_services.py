@@ -82,6 +82,24 @@ def test_a_node_is_found_in_tensorflows_messages(message: str, node: str | None)
     assert "{{" not in error.message and "Recent" not in error.message
 
 
+LOST = "CANCELLED: From /job:worker/replica:0/task:0:\nRecv is cancelled.\n"
+
+
+@pytest.mark.parametrize(
+    ("code", "message", "told"),
+    [
+        (1, f"\n===\n{LOST}ABORTED: From /job:ps/replica:0/task:0:\nno session\n===\n", 10),
+        (1, f"\n===\n{LOST}{LOST}UNAVAILABLE: From /job:ps/replica:0/task:0:\nno route\n===\n", 14),
+        (1, f"\n===\n{LOST}===\n", 1),
+        (1, f"\n===\n{LOST}NO_CODE: From /job:ps/replica:0/task:0:\n===\n", 1),
+        (1, "ABORTED: it says", 1),
+        (3, f"\n===\n{LOST}ABORTED: From /job:ps/replica:0/task:0:\nno session\n===\n", 3),
+    ],
+)
+def test_a_summary_of_several_ends_is_of_their_cause(code: int, message: str, told: int) -> None:
+    assert statuses.to_error(code, message).code == told
+
+
 @pytest.mark.parametrize(
     ("raised", "code"), [(AbortedError("x"), 10), (GraphError("x"), 3), (OpError("x"), 2), (KeyError("x"), 13)]
 )

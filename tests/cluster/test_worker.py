@@ -358,6 +358,25 @@ def test_transfers_are_logged_on_request(both: Pair, handle: str) -> None:
     assert not both.call(WORKER, "Logging", worker_pb2.LoggingRequest(fetch_step_id=[67])).step
 
 
+def test_transfers_of_a_traced_step_are_logged(both: Pair, handle: str) -> None:
+    graphs = both.register(handle, crossing(), ["x"], ["y"])
+    value = {WORKER: {0: np.zeros(2, np.float32)}}
+    both.run(handle, graphs, 168, value, {WORKER: [0]}, exec_opts={"record_timeline": True})
+    (found,) = both.call(WORKER, "Logging", worker_pb2.LoggingRequest(fetch_step_id=[167, 168])).step
+    assert found.step_id == 168 and found.step_stats.dev_stats[0].node_stats[0].node_name == "RecvTensor"
+
+
+def test_logs_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    from toolkit.cluster.worker import step_logs
+
+    monkeypatch.setattr(step_logs, "_ALL_ENTRIES", 5)
+    logs = step_logs.StepLogs()
+    for step_id in range(4):
+        for number in range(3):
+            logs.received(step_id, f"{PS_CPU};1;{WORKER_CPU};edge_{number};0:0", 8, 1000, 2000)
+    assert [each.step_id for each in logs.fetch(range(4))] == [2, 3]
+
+
 def test_a_closed_session_ends_its_steps(both: Pair) -> None:
     both.create("brief")
     task = both.tasks[PS].task

@@ -12,6 +12,7 @@ from toolkit.cluster.rpc.library import grpc
 from toolkit.errors import (
     BY_CODE,
     BugError,
+    CancelledError,
     GraphmillError,
     InternalError,
     InvalidArgumentError,
@@ -28,14 +29,24 @@ _NODE_MARK = re.compile(r"\s*\[\[(?:Node: )?(?:\{\{node ([^}\s]+)\}\}[^]\n]*|([\
 _EDGE_MARK = re.compile(r"\n\t \[\[[\w./>-]+\]\]")
 #: and what gRPC has to say about a call between two of them
 _CALLS = "\nAdditional GRPC error information from"
+#: what several tasks ended with, one paragraph each, under the code of the one that was heard of first
+_SUMMED_UP = re.compile(r"^([A-Z_]+): From /job:", re.MULTILINE)
+_CODES = {kind.status: code for code, kind in BY_CODE.items()}
 #: of gRPC's codes, UNAUTHENTICATED is the one that no OpError has
 _UNAUTHENTICATED = 16
 
 
 def to_error(code: int, message: str, *, node: str | None = None) -> OpError:
-    """The error of a canonical code; the node is the first one that the message has a mark of."""
+    """The error of a canonical code; the node is the first one that the message has a mark of.
+
+    A failing task cancels what the others do, and TensorFlow's master may hear of that before it hears of the
+    failure: where a message sums up several ends, the error is of the first that is no cancellation.
+    """
     message, has_logs, logs = message.partition(_LOGS)
     message = message.partition(_CALLS)[0]
+    if code == CancelledError.code:
+        ends = (_CODES.get(name) for name in _SUMMED_UP.findall(message))
+        code = next((end for end in ends if end not in (None, code)), code)
     mark = _NODE_MARK.search(message)
     if mark is None and has_logs:  # those of other errors come first
         marks = list(_NODE_MARK.finditer(logs))

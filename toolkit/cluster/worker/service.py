@@ -188,6 +188,8 @@ class WorkerService:
         response: worker_pb2.RunGraphResponse,
     ) -> list[Any]:  # fmt: skip
         options = request.exec_opts
+        if options.record_timeline:
+            self.task.logs.trace(request.step_id)
         # costs are wanted of nodes, one by one
         probe = TraceProbe(per_node=options.record_costs) if options.record_timeline or options.record_costs else None
         if request.is_partial:

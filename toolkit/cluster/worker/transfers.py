@@ -118,7 +118,7 @@ class RemoteSender:
 
         def read(data: bytes) -> None:
             value, is_dead = tensors.read_response(data, among.bulk)
-            if among.logs.is_on:
+            if among.logs.wants(step_id):
                 size = len(data) if is_dead else max(len(data), value.nbytes)
                 among.logs.received(step_id, key, size, start, time.time_ns())
             done(value, is_dead, None)
