@@ -15,10 +15,10 @@ pytest.importorskip("grpc")
 from schemas.worker_pb2 import CleanupGraphRequest, RunGraphRequest
 from tests import patience
 from tests.cluster.tensorflow_servers import free_ports
-from toolkit.cluster.rpc import line_server, lines
+from toolkit.cluster.rpc import lines
 from toolkit.cluster.rpc.channels import Access, Channels
 from toolkit.cluster.rpc.frames import METHODS, Frames, LineEndedError
-from toolkit.cluster.rpc.line_server import TICKET, WELCOME, LineAnswer, LineServer, Method, parsed
+from toolkit.cluster.rpc.line_server import WELCOME, LineAnswer, LineServer, Method, parsed
 from toolkit.cluster.rpc.lines import Line, Lines
 from toolkit.cluster.rpc.pending import Pending
 from toolkit.cluster.rpc.server import LOOPBACK, Listening, Server
@@ -61,10 +61,10 @@ def served(answers: Answers) -> Iterator[LineServer]:
     server.close()
 
 
-def _connected(server: LineServer, ticket: bytes = b"") -> socket.socket:
+def _connected(server: LineServer) -> socket.socket:
     invitation = server.invite()
     connection = socket.create_connection((LOOPBACK, int.from_bytes(invitation[:2], "big")), patience.HUNG)
-    connection.sendall(ticket or invitation[2:])
+    connection.sendall(invitation[2:])
     return connection
 
 
@@ -138,17 +138,6 @@ def test_a_line_that_ends_ends_its_calls(who: str, line: Line, served: LineServe
             served.invite()
 
 
-def test_a_ticket_is_good_once(served: LineServer) -> None:
-    invitation = served.invite()
-    port, ticket = int.from_bytes(invitation[:2], "big"), invitation[2:]
-    for given, answer in ((bytes(TICKET), b""), (ticket[:3], b""), (ticket, WELCOME), (ticket, b"")):
-        with socket.create_connection((LOOPBACK, port), patience.HUNG) as stranger:
-            stranger.sendall(given)
-            if len(given) < TICKET:
-                stranger.shutdown(socket.SHUT_WR)
-            assert stranger.recv(1) == answer
-
-
 @pytest.mark.parametrize(
     "frame",
     [
@@ -166,21 +155,6 @@ def test_what_is_no_frame_ends_the_connection_alone(frame: bytes, served: LineSe
         stranger.shutdown(socket.SHUT_WR)
         assert stranger.recv(1) == b""
     assert line.start("RecvTensor", (b"x",), "ps").result() == b"xx"
-
-
-def test_connections_without_a_ticket_are_few(served: LineServer) -> None:
-    """Each has a thread until its time is over; what comes on top is closed at once, and they make room in the end."""
-    port, ticket = int.from_bytes(served.invite()[:2], "big"), served.invite()[2:]
-    most = 4 * line_server._WAITING  # pyright: ignore[reportPrivateUsage]
-    held = [socket.create_connection((LOOPBACK, port), patience.HUNG) for _ in range(most)]
-    with socket.create_connection((LOOPBACK, port), patience.HUNG) as over:
-        assert over.recv(1) == b""
-    for each in held:
-        each.close()
-    patience.until(lambda: served._unknown == 0, "they are gone")  # pyright: ignore[reportPrivateUsage]
-    with socket.create_connection((LOOPBACK, port), patience.HUNG) as welcome:
-        welcome.sendall(ticket)
-        assert welcome.recv(len(WELCOME), socket.MSG_WAITALL) == WELCOME
 
 
 def test_two_calls_of_one_number_end_the_connection(served: LineServer, answers: Answers) -> None:

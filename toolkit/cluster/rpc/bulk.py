@@ -3,10 +3,7 @@
 gRPC's Python library copies a message several times and puts what comes together piece by piece, at an eighth of what
 loopback carries. So where a task of ours asks another one on the same machine, and no TLS was asked for, the response
 of RecvTensor says where the elements are to be had: a port and a ticket, in `transport_options`, which TensorFlow has
-for such ways. The elements are then written from the array's memory and read into the receiver's.
-
-A ticket is a random number that only the asker is told, through the connection that it was let in at, and is good for
-one time. What nobody fetches is dropped.
+for such ways (`rpc.tickets`). The elements are then written from the array's memory and read into the receiver's.
 """
 
 # numpy's overloads answer arrays typed Any with Unknown
@@ -15,29 +12,23 @@ one time. What nobody fetches is dropped.
 from __future__ import annotations
 
 import contextlib
-import secrets
 import socket
 import sys
 import threading
-import time
-from collections import OrderedDict
 from typing import Any
 
 import numpy as np
 
+from toolkit.cluster.rpc.tickets import PLACE, TicketListener
 from toolkit.errors import UnavailableError
 
 #: asks for this way, and says that it is taken, in `transport_options.type_url`
 BULK = "graphmill/bulk"
 #: smaller tensors are there sooner in the response
 LEAST = 1 << 20
-_TICKET = 16
-#: bytes that say where a tensor is to be had: a port and a ticket
-PLACE = 2 + _TICKET
 _LOOPBACK = "127.0.0.1"
-#: tickets that wait; an array lives as long as its ticket
-_WAITING = 64
-_SECONDS = 60.0  # a receiver that has not come by then has died
+_SECONDS = 60.0  # a receiver that has not come by then has died; an array lives as long as its ticket
+_RECEIVERS = 256  # connections of other tasks
 _CONNECTIONS = 8  # kept open to one task, which is how many tensors it sends at one time
 _BUFFER = 256 << 10  # of a socket: what is written is still in the cache when it is read
 #: bytes of buffers that are kept for the tensors of the next step
@@ -48,11 +39,9 @@ class BulkSender:
     """Gives arrays to who has a ticket. Nothing listens until the first is offered."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._offers: OrderedDict[bytes, tuple[Any, float]] = OrderedDict()
-        self._listener: socket.socket | None = None
-        self._open: set[socket.socket] = set()
-        self._is_closed = False
+        self._listener: TicketListener[Any] = TicketListener(
+            self._serve, _LOOPBACK, name="bulk", seconds=_SECONDS, connections=_RECEIVERS
+        )
 
     def offer(self, array: Any) -> bytes | None:
         """Keep an array until it is fetched.
@@ -60,60 +49,23 @@ class BulkSender:
         Returns:
             what tells the receiver where, for `fetch`; None where this way is closed.
         """
-        ticket, now = secrets.token_bytes(_TICKET), time.monotonic()
-        with self._lock:
-            if self._is_closed:
-                return None
-            if self._listener is None:
-                self._listener = socket.create_server((_LOOPBACK, 0), backlog=_WAITING)
-                threading.Thread(
-                    target=self._accept, args=(self._listener,), daemon=True, name="graphmill bulk"
-                ).start()
-            port: int = self._listener.getsockname()[1]
-            while self._offers and (
-                len(self._offers) >= _WAITING or now - next(iter(self._offers.values()))[1] > _SECONDS
-            ):
-                self._offers.popitem(last=False)
-            self._offers[ticket] = (np.ascontiguousarray(array), now)
-        return port.to_bytes(2, "big") + ticket
-
-    def _accept(self, listener: socket.socket) -> None:
-        while True:
-            try:
-                connection, _ = listener.accept()
-            except OSError:
-                return
-            with self._lock:
-                if self._is_closed or len(self._open) >= 4 * _WAITING:
-                    connection.close()
-                    continue
-                self._open.add(connection)
-            threading.Thread(target=self._serve, args=(connection,), daemon=True, name="graphmill bulk").start()
+        try:
+            return self._listener.invite(np.ascontiguousarray(array))
+        except UnavailableError:
+            return None
 
     def _serve(self, connection: socket.socket) -> None:
-        with contextlib.suppress(OSError), connection:
+        with contextlib.suppress(OSError, UnavailableError):
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _BUFFER)
             while True:
-                ticket = connection.recv(_TICKET, socket.MSG_WAITALL)
-                with self._lock:
-                    array, _ = self._offers.pop(ticket, (None, 0.0))
-                if array is None:
-                    break
+                array = self._listener.next_of(connection)
                 connection.sendall(array.reshape(-1).view(np.uint8).data)
                 del array
-        with self._lock:
-            self._open.discard(connection)
+        self._listener.let_go(connection)
 
     def close(self) -> None:
         """Stop listening and end what is under way."""
-        with self._lock:
-            self._is_closed = True
-            sockets = [*self._open, *([] if self._listener is None else [self._listener])]
-            self._offers.clear()
-        for each in sockets:
-            with contextlib.suppress(OSError):
-                each.shutdown(socket.SHUT_RDWR)
-            each.close()
+        self._listener.close()
 
 
 class BulkReceiver:
@@ -146,7 +98,7 @@ class BulkReceiver:
         Raises:
             UnavailableError: the offer is gone, or its task.
         """
-        port, ticket = int.from_bytes(where[:2], "big"), where[2:]
+        port, ticket = int.from_bytes(where[:2], "big"), where[2:PLACE]
         with self._lock:
             idle = self._idle.setdefault(port, [])
             connection = idle.pop() if idle else None

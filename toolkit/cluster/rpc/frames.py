@@ -48,6 +48,9 @@ class Frames:
 
     Args:
         most_bytes: the largest frame that is taken.
+
+    Attributes:
+        connection: the socket.
     """
 
     def __init__(self, connection: socket.socket, most_bytes: int):
@@ -56,7 +59,7 @@ class Frames:
             for level, name, value in _SETTINGS:
                 if hasattr(socket, name):  # not every system has all of them
                     connection.setsockopt(level, getattr(socket, name), value)
-        self._socket = connection
+        self.connection = connection
         self._most_bytes = most_bytes
         self._lock = threading.Lock()
         self._behind: deque[Piece] = deque()
@@ -83,7 +86,7 @@ class Frames:
                 self._behind.extend(frame)
                 return
             try:
-                sent = self._socket.sendmsg(frame, (), socket.MSG_DONTWAIT)
+                sent = self.connection.sendmsg(frame, (), socket.MSG_DONTWAIT)
             except BlockingIOError:
                 sent = 0
             except OSError as error:
@@ -108,7 +111,7 @@ class Frames:
             timer.daemon = True
             timer.start()
             try:
-                self._socket.sendall(piece)
+                self.connection.sendall(piece)
             except OSError:
                 self.close()
             finally:
@@ -150,7 +153,7 @@ class Frames:
 
     def _received(self) -> bytes:
         try:
-            data = self._socket.recv(_READ)
+            data = self.connection.recv(_READ)
         except OSError as error:
             raise LineEndedError(str(error.strerror)) from None
         if not data:
@@ -167,7 +170,7 @@ class Frames:
             view = memoryview(found[-1])
             while view:
                 try:
-                    count = self._socket.recv_into(view)
+                    count = self.connection.recv_into(view)
                 except OSError as error:
                     raise LineEndedError(str(error.strerror)) from None
                 if not count:
@@ -183,5 +186,5 @@ class Frames:
                 return
             self._is_closed = True
         with contextlib.suppress(OSError):
-            self._socket.shutdown(socket.SHUT_RDWR)
-        self._socket.close()
+            self.connection.shutdown(socket.SHUT_RDWR)
+        self.connection.close()

@@ -22,9 +22,10 @@ from google.protobuf import empty_pb2, wrappers_pb2
 from toolkit.cluster.rpc.channels import MESSAGE_BYTES, Channels
 from toolkit.cluster.rpc.frames import CANCEL, METHODS, RESPONSE, STATUS, Frames, LineEndedError, Piece
 from toolkit.cluster.rpc.library import grpc
-from toolkit.cluster.rpc.line_server import TICKET, WELCOME, LineServer
+from toolkit.cluster.rpc.line_server import WELCOME, LineServer
 from toolkit.cluster.rpc.pending import Pending
 from toolkit.cluster.rpc.statuses import abort, to_error
+from toolkit.cluster.rpc.tickets import PLACE
 from toolkit.errors import CancelledError, InternalError, UnavailableError
 
 #: the method by which one is asked for
@@ -189,7 +190,7 @@ class Lines:
                 line.close()
 
     def _connected(self, address: str, answer: bytes) -> Line | None:
-        if len(answer) != 2 + TICKET:
+        if len(answer) != PLACE:
             return None
         host = address.rpartition(":")[0].strip("[]")
         connection = socket.create_connection((host, int.from_bytes(answer[:2], "big")), timeout=_SECONDS)

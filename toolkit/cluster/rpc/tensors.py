@@ -22,7 +22,8 @@ from google.protobuf.message import DecodeError, Message
 from schemas.tensor_pb2 import TensorProto
 from schemas.worker_pb2 import RecvTensorResponse
 from toolkit.cluster.rpc import wire
-from toolkit.cluster.rpc.bulk import BULK, LEAST, PLACE, BulkReceiver, BulkSender
+from toolkit.cluster.rpc.bulk import BULK, LEAST, BulkReceiver, BulkSender
+from toolkit.cluster.rpc.tickets import PLACE
 from toolkit.errors import FormatError, GraphError, GraphmillError, InvalidArgumentError, OpError, UnimplementedError
 from toolkit.formats import bounds, protoscan
 from toolkit.formats.protoscan import LENGTH, VARINT
