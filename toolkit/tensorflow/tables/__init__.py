@@ -42,5 +42,7 @@ FAMILIES = (
     "contrib_layers",
     "contrib_slim",
     "contrib_metrics",
+    "contrib_columns",
+    "contrib_learn",
     "contrib_images",
 )
