@@ -128,3 +128,11 @@ def test_tables_start_from_a_checkpoint(tmp_path: Any) -> None:
         cl.input_from_feature_columns({"w": tf.constant([["u"]])}, [column])
         session.run(tf.global_variables_initializer())
         np.testing.assert_array_equal(session.run(tf.global_variables()[0]), np.arange(10).reshape(5, 2))
+
+
+def test_features_may_be_of_unknown_batches() -> None:
+    with tf.Graph().as_default():
+        given = {"a": tf.placeholder(tf.float64, [None, 3, 2])}
+        (column,) = cl.infer_real_valued_columns(given)
+        assert column.dimension == 6
+        assert cl.input_from_feature_columns(given, [column]).get_shape().as_list() == [None, 6]

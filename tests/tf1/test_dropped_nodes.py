@@ -118,6 +118,13 @@ ELSEWHERE.update(dict.fromkeys(
 
 ELSEWHERE.update(
     {
+        name: "estimators, arrays and files: test_contrib_learn"
+        for name in names.table()
+        if name.startswith("contrib.learn.") and not name.startswith("contrib.learn.preprocessing.")
+    }
+)
+ELSEWHERE.update(
+    {
         f"contrib.slim.nets.resnet_v{version}.resnet_v{version}_{layers}": "as resnet_50: tests/client/test_networks"
         for version in (1, 2)
         for layers in (101, 152, 200)

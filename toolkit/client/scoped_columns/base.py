@@ -190,7 +190,7 @@ def inner_flatten(inputs: Any, new_rank: int) -> Any:
             outer = array_ops.strided_slice(array_ops.shape(inputs), [0], [new_rank - 1])
             flat = array_ops.reshape(inputs, array_ops.concat((outer, [-1]), 0))
         if inputs.static_shape.rank is not None:
-            sizes = inputs.static_shape.as_list()
+            sizes = [*inputs.static_shape]
             last: int | None = 1
             for size in sizes[new_rank - 1 :]:
                 last = None if size is None or last is None else last * size

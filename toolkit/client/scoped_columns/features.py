@@ -109,4 +109,7 @@ def _column_of(name: str, tensor: Any) -> RealValuedColumn:
         raise ValueError(f"the feature '{name}' is sparse; write its column yourself")
     if not (tensor.dtype.is_integer or tensor.dtype.is_floating):
         raise ValueError(f"the feature '{name}' is of {tensor.dtype}, not of numbers; write its column yourself")
-    return real_valued_column(name, math.prod(tensor.static_shape.as_list()[1:]), dtype=tensor.dtype)
+    sizes = [*tensor.static_shape][1:]
+    if None in sizes:
+        raise ValueError(f"the feature '{name}' is of shape {tensor.static_shape}; write its column yourself")
+    return real_valued_column(name, math.prod(sizes), dtype=tensor.dtype)

@@ -403,10 +403,7 @@ class Estimator:
                 self._add_graph(builder, wanted[mode], checkpoint, is_first, mode, strip_default_attrs)
                 is_first = False
         builder.save(as_text)
-        for name, source in (assets_extra or {}).items():
-            place = os.path.join(scratch, "assets.extra", name)
-            os.makedirs(os.path.dirname(place), exist_ok=True)
-            shutil.copyfile(source, place)
+        copy_extra(scratch, assets_extra)
         os.rename(scratch, target)
         return target.encode()
 
@@ -519,6 +516,14 @@ def timestamped(base: str) -> str:
         if not os.path.exists(target):
             return target
         stamp += 1
+
+
+def copy_extra(folder: str, assets_extra: Any) -> None:
+    """Copy files into an export, each under a name."""
+    for name, source in (assets_extra or {}).items():
+        place = os.path.join(folder, "assets.extra", name)
+        os.makedirs(os.path.dirname(place), exist_ok=True)
+        shutil.copyfile(source, place)
 
 
 def _check_arguments(model_fn: Any, params: Any) -> None:

@@ -1,3 +1,60 @@
-"""tf.contrib.learn."""
+"""tf.contrib.learn: estimators from before tf.estimator, experiments, monitors."""
 
-HOMES: dict[str, str] = {}
+HOMES: dict[str, str] = {
+    "toolkit.tensorflow.learn.keys": """
+        contrib.learn.PredictionKey contrib.learn.ProblemType contrib.learn.TaskType
+        contrib.learn.python.learn.estimators.metric_key.MetricKey
+        contrib.learn.python.learn.estimators.run_config.Environment
+    """,
+    "toolkit.tensorflow.learn.run_config": """
+        contrib.learn.RunConfig=LearnRunConfig
+        contrib.learn.python.learn.estimators.run_config._DEFAULT_UID_WHITE_LIST=UNCHECKED_SETTINGS
+    """,
+    "toolkit.tensorflow.learn.model_fn_ops": "contrib.learn.ModelFnOps",
+    "toolkit.tensorflow.learn.tensor_signature": """
+        contrib.learn.estimators.tensor_signature.TensorSignature
+        contrib.learn.estimators.tensor_signature.tensors_compatible
+        contrib.learn.estimators.tensor_signature.create_signatures
+        contrib.learn.estimators.tensor_signature.create_placeholders_from_signatures
+        contrib.learn.estimators.tensor_signature.create_example_parser_from_signatures
+    """,
+    "toolkit.tensorflow.learn.metric_spec": "contrib.learn.MetricSpec",
+    "toolkit.tensorflow.learn.base_estimator": """
+        contrib.learn.BaseEstimator contrib.learn.Evaluable contrib.learn.Trainable
+    """,
+    "toolkit.tensorflow.learn.estimator": """
+        contrib.learn.Estimator=LearnEstimator contrib.learn.infer_real_valued_columns_from_input
+        contrib.learn.infer_real_valued_columns_from_input_fn
+    """,
+    "toolkit.tensorflow.learn.scikit": """
+        contrib.learn.NotFittedError contrib.learn.python.learn.estimators._sklearn.accuracy_score
+        contrib.learn.python.learn.estimators._sklearn.mean_squared_error
+        contrib.learn.python.learn.estimators._sklearn.train_test_split
+    """,
+    "toolkit.tensorflow.learn.sklearn_compat": "contrib.learn.SKCompat",
+    "toolkit.tensorflow.learn.feeding": """
+        contrib.learn.extract_pandas_data contrib.learn.extract_pandas_labels contrib.learn.extract_pandas_matrix
+        contrib.learn.extract_dask_data contrib.learn.extract_dask_labels
+    """,
+    "toolkit.tensorflow.learn.exporting": """
+        contrib.learn.InputFnOps contrib.learn.build_parsing_serving_input_fn contrib.learn.ExportStrategy
+        contrib.learn.make_export_strategy contrib.learn.utils.input_fn_utils.build_default_serving_input_fn
+        contrib.learn.utils.saved_model_export_utils.make_parsing_export_strategy
+        contrib.learn.utils.saved_model_export_utils.make_best_model_export_strategy
+        contrib.learn.utils.saved_model_export_utils.garbage_collect_exports
+        contrib.learn.python.learn.estimators.estimator.GraphRewriteSpec
+    """,
+    "toolkit.tensorflow.learn.monitors": """
+        contrib.learn.monitors.BaseMonitor contrib.learn.monitors.EveryN
+        contrib.learn.monitors.RunHookAdapterForMonitors contrib.learn.monitors.replace_monitors_with_hooks
+    """,
+    "toolkit.tensorflow.learn.monitor_kinds": """
+        contrib.learn.monitors.StopAtStep contrib.learn.monitors.PrintTensor contrib.learn.monitors.LoggingTrainable
+        contrib.learn.monitors.SummarySaver contrib.learn.monitors.ValidationMonitor
+        contrib.learn.monitors.CaptureVariable contrib.learn.monitors.CheckpointSaver
+        contrib.learn.monitors.StepCounter contrib.learn.monitors.NanLoss
+        contrib.learn.monitors.get_default_monitors contrib.learn.NanLossDuringTrainingError
+    """,
+    "toolkit.tensorflow.learn.experiment": "contrib.learn.Experiment",
+    "toolkit.tensorflow.learn.learn_runner": "contrib.learn.learn_runner.run contrib.learn.learn_runner.tune",
+}

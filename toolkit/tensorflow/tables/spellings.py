@@ -51,6 +51,42 @@ SEARCHED: dict[str, tuple[str, ...]] = {
     "contrib.learn.python.learn.datasets.mnist": ("examples.tutorials.mnist.input_data",),
     "contrib.learn.datasets.mnist": ("examples.tutorials.mnist.input_data",),
     "contrib.learn.python.learn.datasets": ("contrib.learn.datasets",),
+    "contrib.learn.python.learn.datasets.base": ("contrib.learn.datasets.base",),
+    "contrib.learn.io": ("contrib.learn", "estimator.inputs"), "contrib.learn.graph_actions": ("contrib.learn",),
+    "contrib.learn.estimators": ("contrib.learn",),
+    "contrib.learn.utils": ("contrib.learn",), "contrib.learn.basic_session_run_hooks": ("train",),
+    **{
+        f"contrib.learn.{inside}{module}": tuple(each for each in found if each != f"contrib.learn.{inside}{module}")
+        for inside in ("", "python.learn.")
+        for module, found in {
+            "utils.input_fn_utils": ("contrib.learn.utils.input_fn_utils", "contrib.learn"),
+            "utils.saved_model_export_utils": ("contrib.learn.utils.saved_model_export_utils", "contrib.learn"),
+            "estimators.tensor_signature": ("contrib.learn.estimators.tensor_signature",),
+            **{
+                f"estimators.{name}": (f"contrib.learn.python.learn.estimators.{name}", "contrib.learn")
+                for name in ("_sklearn", "metric_key", "run_config", "estimator")
+            },
+            **{
+                f"estimators.{name}": ("contrib.learn",)
+                for name in ("constants", "model_fn", "prediction_key")
+            },
+        }.items()
+    },
+    "contrib.learn.python.learn.run_config": ("contrib.learn", "contrib.learn.python.learn.estimators.run_config"),
+    "contrib.learn.python.learn.learn_runner": ("contrib.learn.learn_runner",),
+    "contrib.learn.python.learn.monitors": ("contrib.learn.monitors", "contrib.learn"),
+    "contrib.learn.python.learn.learn_io": ("contrib.learn.io",),
+    "contrib.learn.python.learn.learn_io.graph_io": ("contrib.learn",),
+    "contrib.learn.python.learn.monitored_session": ("train",),
+    "contrib.learn.python.learn.session_run_hook": ("train",),
+    "contrib.learn.python.learn.basic_session_run_hooks": ("train",),
+    "contrib.learn.python.learn.summary_writer_cache": ("summary",),
+    **{
+        f"contrib.learn.python.learn.{name}": ("contrib.learn",)
+        for name in ("estimators", "evaluable", "experiment", "export_strategy", "graph_actions", "metric_spec",
+                     "trainable", "utils")
+    },
+    "contrib.learn.python.learn": ("contrib.learn",),
     "contrib.layers.summaries": ("contrib.layers",),
     "contrib.rnn.python.ops.core_rnn": ("contrib.rnn",), "contrib.rnn.python.ops.core_rnn_cell_impl": ("contrib.rnn",),
     "python.util.compat": ("compat",), "python.compat.compat": ("compat",),

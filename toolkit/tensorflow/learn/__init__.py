@@ -1,0 +1,1 @@
+"""tf.contrib.learn: the estimators from before tf.estimator, with what programs put around them."""
