@@ -143,3 +143,23 @@ def test_mistakes_are_told(tmp_path: Path) -> None:
         learn.learn_runner.run(lambda: None)
     with pytest.raises(NotImplementedError, match=r"export_savedmodel\('somewhere', serving_input_fn\)"):
         estimator.export("somewhere")
+
+
+def test_examples_are_read_from_csv(tmp_path: Path) -> None:
+    base = learn.datasets.base
+    file = tmp_path / "iris.csv"
+    file.write_text("2,3,a,b\n1,2,3,0\n4,5,6,1\n")
+    found = base.load_csv_with_header(str(file), np.int64, np.float32)
+    np.testing.assert_array_equal(found.data, [[1, 2, 3], [4, 5, 6]])
+    np.testing.assert_array_equal(found.target, [0, 1])
+    assert base.maybe_download("iris.csv", str(tmp_path), "somewhere") == str(file)
+    file.write_text("0,1.5\n1,2.5\n")
+    found = base.load_csv_without_header(str(file), np.int64, np.float32, target_column=0)
+    np.testing.assert_array_equal(found.data, [[1.5], [2.5]])
+    with pytest.raises(tf.errors.NotFoundError, match="graphmill downloads nothing"):
+        base.maybe_download("other.csv", str(tmp_path), "somewhere")
+    file.write_text("x,y\n")
+    with pytest.raises(Exception, match="its first line must begin with two counts"):
+        base.load_csv_with_header(str(file), np.int64, np.float32)
+    with pytest.raises(Exception, match="its rows are not of numbers"):
+        base.load_csv_without_header(str(file), np.int64, np.float32)

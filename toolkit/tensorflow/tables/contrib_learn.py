@@ -55,6 +55,11 @@ HOMES: dict[str, str] = {
         contrib.learn.monitors.StepCounter contrib.learn.monitors.NanLoss
         contrib.learn.monitors.get_default_monitors contrib.learn.NanLossDuringTrainingError
     """,
+    "toolkit.tensorflow.learn.datasets": """
+        contrib.learn.datasets.base.Dataset=LabelledExamples contrib.learn.datasets.base.load_csv_with_header
+        contrib.learn.datasets.base.load_csv_without_header contrib.learn.datasets.base.maybe_download
+    """,
+    "toolkit.tensorflow.families.mnist": "contrib.learn.datasets.base.Datasets",
     "toolkit.tensorflow.learn.experiment": "contrib.learn.Experiment",
     "toolkit.tensorflow.learn.learn_runner": "contrib.learn.learn_runner.run contrib.learn.learn_runner.tune",
 }
