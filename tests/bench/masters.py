@@ -24,6 +24,7 @@ from toolkit.cluster.rpc.channels import Channels
 from toolkit.cluster.rpc.frames import METHODS
 from toolkit.cluster.rpc.line_server import LineAnswer, LineServer
 from toolkit.cluster.rpc.server import LOOPBACK, Listening, Server
+from toolkit.cluster.rpc.tickets import TicketListener
 from toolkit.graph.device import DeviceSpec
 from toolkit.graph.graph import Graph
 from toolkit.runtime.devices import Device
@@ -39,7 +40,7 @@ def play() -> None:
     def answer_nothing(_data: bytes, answer: LineAnswer) -> None:
         answer.give(b"")
 
-    line_server = LineServer(dict[str, Any].fromkeys(METHODS, answer_nothing), (), LOOPBACK)
+    line_server = LineServer(dict[str, Any].fromkeys(METHODS, answer_nothing), (), TicketListener(LOOPBACK))
     methods: dict[str, Any] = {
         "RegisterGraph": lambda request, context: worker_pb2.RegisterGraphResponse(graph_handle="graph"),
         "DeregisterGraph": lambda request, context: worker_pb2.DeregisterGraphResponse(),

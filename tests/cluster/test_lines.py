@@ -22,6 +22,7 @@ from toolkit.cluster.rpc.line_server import WELCOME, LineAnswer, LineServer, Met
 from toolkit.cluster.rpc.lines import Line, Lines
 from toolkit.cluster.rpc.pending import Pending
 from toolkit.cluster.rpc.server import LOOPBACK, Listening, Server
+from toolkit.cluster.rpc.tickets import TicketListener
 from toolkit.errors import AbortedError, CancelledError, InvalidArgumentError, UnavailableError
 
 MOST = 1 << 20
@@ -54,11 +55,16 @@ def answers() -> Answers:
 
 
 @pytest.fixture
-def served(answers: Answers) -> Iterator[LineServer]:
+def listener() -> Iterator[TicketListener]:
+    made = TicketListener(LOOPBACK)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def served(answers: Answers, listener: TicketListener) -> LineServer:
     methods = {"RunGraph": answers.wait, "CleanupGraph": answers.echo, "RecvTensor": answers.echo}
-    server = LineServer(methods, ("RunGraph",), LOOPBACK, MOST)
-    yield server
-    server.close()
+    return LineServer(methods, ("RunGraph",), listener, MOST)
 
 
 def _connected(server: LineServer) -> socket.socket:
@@ -123,10 +129,12 @@ def test_what_is_given_up_is_over_there(line: Line, answers: Answers) -> None:
 
 
 @pytest.mark.parametrize("who", ["server", "client"])
-def test_a_line_that_ends_ends_its_calls(who: str, line: Line, served: LineServer, answers: Answers) -> None:
+def test_a_line_that_ends_ends_its_calls(
+    who: str, line: Line, listener: TicketListener, served: LineServer, answers: Answers
+) -> None:
     call = line.start("RunGraph", (b"x",), "/job:ps/task:0 cannot be reached")
     assert answers.came.acquire(timeout=patience.HUNG)
-    (served if who == "server" else line).close()
+    (listener if who == "server" else line).close()
     with pytest.raises(UnavailableError, match="/job:ps/task:0 cannot be reached"):
         call.result()
     assert answers.over.acquire(timeout=patience.HUNG)
@@ -190,7 +198,8 @@ def test_who_reads_slowly_holds_up_nobody() -> None:
 
 def test_lines_are_asked_for_over_grpc(answers: Answers) -> None:
     methods: dict[str, Method] = dict.fromkeys(METHODS, answers.echo)
-    server, line_server = None, LineServer(methods, (), LOOPBACK)
+    server, listener = None, TicketListener(LOOPBACK)
+    line_server = LineServer(methods, (), listener)
     known = Lines(Channels(Access("right")))
     try:
         port, other = free_ports(2)
@@ -204,7 +213,7 @@ def test_lines_are_asked_for_over_grpc(answers: Answers) -> None:
             assert Lines(channels).wait(f"localhost:{port}") is None
     finally:
         known.close()
-        line_server.close()
+        listener.close()
         if server is not None:
             server.stop()
 

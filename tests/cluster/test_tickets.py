@@ -2,37 +2,34 @@
 
 from __future__ import annotations
 
-import contextlib
 import socket
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
 from tests import patience
 from toolkit.cluster.rpc.server import LOOPBACK
-from toolkit.cluster.rpc.tickets import PLACE, STRANGERS, TICKET, TicketListener
-from toolkit.errors import UnavailableError
+from toolkit.cluster.rpc.tickets import MOST_STRANGERS, MOST_TICKETS, PLACE, TICKET, TicketListener, come
+from toolkit.errors import ResourceExhaustedError, UnavailableError
 
-NEVER = 1e9  # seconds
+SECONDS = patience.HUNG
 
 
 class Desk:
     """Answers each ticket with what it is for."""
 
-    def __init__(self, connections: int = 4, seconds: float = NEVER) -> None:
-        self.listener: TicketListener[bytes] = TicketListener(
-            self._meet, LOOPBACK, name="desk", seconds=seconds, connections=connections
-        )
+    def __init__(self, **more: Any) -> None:
+        self.listener = TicketListener(LOOPBACK, **more)
 
-    def _meet(self, connection: socket.socket) -> None:
-        with contextlib.suppress(OSError, UnavailableError):
-            while True:
-                connection.sendall(self.listener.next_of(connection))
-        self.listener.let_go(connection)
-
-    def invite(self, what: bytes) -> tuple[int, bytes]:
+    def invite(self, what: bytes, seconds: float = SECONDS) -> tuple[int, bytes]:
         """A port and a ticket."""
-        place = self.listener.invite(what)
+
+        def meet(connection: socket.socket) -> bool:
+            connection.sendall(what)
+            return True
+
+        place = self.listener.invite(meet, seconds)
         assert len(place) == PLACE
         return int.from_bytes(place[:2], "big"), place[2:]
 
@@ -67,18 +64,32 @@ def test_one_connection_may_show_several(desk: Desk) -> None:
             assert known.recv(1) == answer
 
 
-def test_tickets_that_nobody_comes_with_are_dropped(desk: Desk) -> None:
-    tickets = [desk.invite(bytes((number,))) for number in range(70)]
-    for (port, ticket), answer in ((tickets[-1], bytes((69,))), (tickets[0], b"")):
-        with _connect(port) as each:
-            each.sendall(ticket)
-            assert each.recv(1) == answer
-    late = Desk(seconds=-1)  # over before anybody can come
-    port, ticket = late.invite(b"!")
+def test_tickets_that_nobody_comes_with(desk: Desk) -> None:
+    port, late = desk.invite(b"!", seconds=-1)
     with _connect(port) as each:
-        each.sendall(ticket)
+        each.sendall(late)
         assert each.recv(1) == b""
-    late.listener.close()
+    for _ in range(MOST_TICKETS + 1):  # what is late makes room
+        desk.invite(b"!", seconds=-1)
+    for _ in range(MOST_TICKETS):
+        desk.invite(b"!")
+    with pytest.raises(ResourceExhaustedError, match=r"1,024 connections are awaited"):
+        desk.invite(b"!")
+
+
+def test_a_connection_may_be_kept(desk: Desk) -> None:
+    kept: list[socket.socket] = []
+    place = desk.listener.invite(lambda connection: bool(kept.append(connection)), SECONDS)
+    with come(LOOPBACK, place, SECONDS) as known:
+        patience.until(lambda: bool(kept), "it was met")
+        kept[0].sendall(b"!")
+        assert known.recv(1) == b"!"
+        desk.listener.let_go(kept[0])
+        desk.listener.let_go(kept[0])
+        assert known.recv(1) == b""
+    desk.listener.close()
+    with pytest.raises(OSError):
+        come(LOOPBACK, place, SECONDS)
 
 
 def test_connections_without_a_ticket_are_few(desk: Desk) -> None:
@@ -87,7 +98,7 @@ def test_connections_without_a_ticket_are_few(desk: Desk) -> None:
     with _connect(port) as known:
         known.sendall(ticket)
         assert known.recv(1) == b"1"
-        held = [_connect(port) for _ in range(STRANGERS)]
+        held = [_connect(port) for _ in range(MOST_STRANGERS)]
         with _connect(port) as over:
             assert over.recv(1) == b""
         known.sendall(later)

@@ -26,16 +26,6 @@ _PIECES = 64
 #: seconds after which who does not read what was written has gone
 _SECONDS = 60.0
 
-#: what is written goes at once; a host that is cut off is found while something is under way, and while nothing is
-_SETTINGS = (
-    (socket.IPPROTO_TCP, "TCP_NODELAY", 1),
-    (socket.IPPROTO_TCP, "TCP_USER_TIMEOUT", 20_000),
-    (socket.SOL_SOCKET, "SO_KEEPALIVE", 1),
-    (socket.IPPROTO_TCP, "TCP_KEEPIDLE", 10),
-    (socket.IPPROTO_TCP, "TCP_KEEPINTVL", 5),
-    (socket.IPPROTO_TCP, "TCP_KEEPCNT", 3),
-)
-
 Piece = bytes | memoryview
 
 
@@ -55,10 +45,6 @@ class Frames:
 
     def __init__(self, connection: socket.socket, most_bytes: int):
         connection.settimeout(None)
-        if connection.family != socket.AF_UNIX:
-            for level, name, value in _SETTINGS:
-                if hasattr(socket, name):  # not every system has all of them
-                    connection.setsockopt(level, getattr(socket, name), value)
         self.connection = connection
         self._most_bytes = most_bytes
         self._lock = threading.Lock()

@@ -27,7 +27,6 @@ M = TypeVar("M", bound=Message)
 #: what a connection is answered when its ticket is good
 WELCOME = b"\x01"
 _SECONDS = 10.0  # in which who has a ticket has to come
-_CONNECTIONS = 4096
 #: calls of one connection that are under way: as many as a server of gRPC's has
 _CALLS = 60_000
 
@@ -84,40 +83,40 @@ Method = Callable[[bytes, LineAnswer], None]
 
 
 class LineServer:
-    """Listens for lines. Nothing does until the first is asked for.
+    """The other ends of lines.
 
     Args:
         methods: by their names, those of `METHODS`.
         waiting: which of them may wait, so that another thread has to read on.
-        host: where to listen; beyond loopback only a ticket tells who may come.
+        listener: where they come; whoever made it closes it, which ends them.
         most_bytes: the largest request that is taken.
     """
 
     def __init__(
-        self, methods: Mapping[str, Method], waiting: Sequence[str], host: str, most_bytes: int = MESSAGE_BYTES
+        self,
+        methods: Mapping[str, Method],
+        waiting: Sequence[str],
+        listener: TicketListener,
+        most_bytes: int = MESSAGE_BYTES,
     ):
         self._methods = [methods[name] for name in METHODS]
         self._waits = [name in waiting for name in METHODS]
         self._most_bytes = most_bytes
-        self._listener: TicketListener[bytes] = TicketListener(
-            self._meet, host, name="line", seconds=_SECONDS, connections=_CONNECTIONS
-        )
+        self._listener = listener
 
     def invite(self) -> bytes:
         """A port (two bytes) and a ticket for one connection.
 
         Raises:
+            ResourceExhaustedError: too many have not come yet.
             UnavailableError: it is closed.
         """
-        return self._listener.invite(WELCOME)
+        return self._listener.invite(self._meet, _SECONDS)
 
-    def _meet(self, connection: socket.socket) -> None:
-        try:
-            connection.sendall(self._listener.next_of(connection))
-        except (OSError, UnavailableError):
-            self._listener.let_go(connection)
-            return
+    def _meet(self, connection: socket.socket) -> bool:
+        connection.sendall(WELCOME)
         self._serve(Frames(connection, self._most_bytes), {})
+        return False
 
     def _serve(self, frames: Frames, calls: dict[int, LineAnswer]) -> None:
         """Read, and answer; until the connection ends, or another thread reads."""
@@ -155,10 +154,6 @@ class LineServer:
         self._listener.let_go(frames.connection)
         for each in list(calls.values()):
             each.end()
-
-    def close(self) -> None:
-        """End all connections, and the calls that are under way."""
-        self._listener.close()  # who reads one ends its calls
 
 
 def parsed(message: type[M], request: bytes) -> M:

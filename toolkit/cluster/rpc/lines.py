@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-import socket
 import threading
 import time
 from collections.abc import Sequence
@@ -25,7 +24,7 @@ from toolkit.cluster.rpc.library import grpc
 from toolkit.cluster.rpc.line_server import WELCOME, LineServer
 from toolkit.cluster.rpc.pending import Pending
 from toolkit.cluster.rpc.statuses import abort, to_error
-from toolkit.cluster.rpc.tickets import PLACE
+from toolkit.cluster.rpc.tickets import PLACE, come
 from toolkit.errors import CancelledError, InternalError, UnavailableError
 
 #: the method by which one is asked for
@@ -192,9 +191,7 @@ class Lines:
     def _connected(self, address: str, answer: bytes) -> Line | None:
         if len(answer) != PLACE:
             return None
-        host = address.rpartition(":")[0].strip("[]")
-        connection = socket.create_connection((host, int.from_bytes(answer[:2], "big")), timeout=_SECONDS)
-        connection.sendall(answer[2:])
+        connection = come(address.rpartition(":")[0], answer, _SECONDS)
         if connection.recv(1) != WELCOME:
             connection.close()
             return None

@@ -23,6 +23,7 @@ from schemas.tensor_pb2 import TensorProto
 from schemas.worker_pb2 import RecvTensorResponse
 from toolkit.cluster.rpc import wire
 from toolkit.cluster.rpc.bulk import BULK, LEAST, BulkReceiver, BulkSender
+from toolkit.cluster.rpc.server import LOOPBACK
 from toolkit.cluster.rpc.tickets import PLACE
 from toolkit.errors import FormatError, GraphError, GraphmillError, InvalidArgumentError, OpError, UnimplementedError
 from toolkit.formats import bounds, protoscan
@@ -146,11 +147,12 @@ def _padding(size: int) -> bytes:
     return wire.block(4, wire.block(2, bytes(missing)))
 
 
-def read_response(data: bytes, bulk: BulkReceiver | None = None) -> tuple[Any, bool]:
+def read_response(data: bytes, bulk: BulkReceiver | None = None, host: str = LOOPBACK) -> tuple[Any, bool]:
     """A RecvTensorResponse's value, and whether it is dead. Arrays may be views of the data, and read-only.
 
     Args:
         bulk: fetches what is offered beside the response, where that was asked for.
+        host: of who has answered.
 
     Raises:
         InvalidArgumentError: it is malformed.
@@ -158,7 +160,7 @@ def read_response(data: bytes, bulk: BulkReceiver | None = None) -> tuple[Any, b
     """
     try:
         if bulk is not None and is_offer(data):
-            return _fetched(data, bulk), False
+            return _fetched(data, bulk, host), False
         tensor: tuple[int, int] | None = None
         is_dead = is_narrow = False
         for field in protoscan.fields(data, 0, len(data)):
@@ -193,7 +195,7 @@ def is_offer(data: bytes) -> bool:
         return False
 
 
-def _fetched(data: bytes, bulk: BulkReceiver) -> Any:
+def _fetched(data: bytes, bulk: BulkReceiver, host: str) -> Any:
     """The tensor that a response only describes."""
     try:
         response = RecvTensorResponse.FromString(data)
@@ -205,7 +207,7 @@ def _fetched(data: bytes, bulk: BulkReceiver) -> Any:
         raise InvalidArgumentError(f"a tensor that was offered cannot be {dtype}")
     array = bulk.room(count * dtype.numpy.itemsize).view(dtype.numpy).reshape(shape)
     where = response.transport_options.value
-    bulk.fetch(where[:PLACE], array)
+    bulk.fetch(host, where[:PLACE], array)
     return array.astype(np.float32) if where[PLACE:] == _MARK else array
 
 

@@ -16,6 +16,8 @@ from toolkit.cluster.rpc import lines, services, statuses, tensors
 from toolkit.cluster.rpc.bulk import BulkSender
 from toolkit.cluster.rpc.channels import MESSAGE_BYTES
 from toolkit.cluster.rpc.line_server import LineAnswer, LineServer, parsed
+from toolkit.cluster.rpc.server import LOOPBACK
+from toolkit.cluster.rpc.tickets import TicketListener
 from toolkit.cluster.worker.calls import AskedTensor, RecentRequests, StepEnding
 from toolkit.cluster.worker.costs import cost_graph
 from toolkit.cluster.worker.session import WorkerSession
@@ -49,7 +51,8 @@ class WorkerService:
     Args:
         graph_bytes: the largest graph that is registered.
         waiting: how many calls may wait for tensors; more are refused.
-        line_host: where lines of other tasks of ours may come (`rpc.lines`); "" for none.
+        line_host: where lines of other tasks of ours may come (`rpc.lines`), and who fetches large tensors; "" for no
+            lines.
         message_bytes: the largest request that comes over one.
     """
 
@@ -60,12 +63,13 @@ class WorkerService:
         self.task = task
         self._graph_bytes = graph_bytes
         self._seen = RecentRequests()
-        self._bulk = BulkSender()
+        self._tickets = TicketListener(line_host or LOOPBACK)
+        self._bulk = BulkSender(self._tickets)
         self._most_waiting = waiting
         self._waiting: set[AskedTensor] = set()
         self._senders = ThreadPoolExecutor(_SENDERS, thread_name_prefix="graphmill send")
         methods = {"RunGraph": self._run_by_line, "CleanupGraph": self._clean_by_line, "RecvTensor": self._send_by_line}
-        self._lines = LineServer(methods, ("RunGraph",), line_host, message_bytes) if line_host else None
+        self._lines = LineServer(methods, ("RunGraph",), self._tickets, message_bytes) if line_host else None
 
     def handlers(self) -> list[Any]:
         """What a `grpc.Server` is given: the service, and by what it is asked for lines."""
@@ -96,9 +100,7 @@ class WorkerService:
     def close(self) -> None:
         """Let go of its threads."""
         self._senders.shutdown(wait=False)
-        self._bulk.close()
-        if self._lines is not None:
-            self._lines.close()
+        self._tickets.close()
 
     # -- the task and its sessions -----------------------------------------------------------------------
 

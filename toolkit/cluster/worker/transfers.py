@@ -22,7 +22,7 @@ from toolkit.passes.partition import COMPRESSIONS
 from toolkit.runtime.rendezvous import Receiver
 
 _RAW = ("RecvTensor",)
-#: large tensors that come at one time
+#: large tensors that come from one task at one time, so that a slow one holds up no other
 _FETCHERS = 8
 
 
@@ -68,7 +68,6 @@ class RemoteSenders:
         self.channels = Channels(access)
         self.lines = Lines(self.channels)
         self.ids = RequestIds()
-        self.threads = ThreadPoolExecutor(_FETCHERS, thread_name_prefix="graphmill fetch")
         self.bulk = BulkReceiver()
         self._made: dict[tuple[str, str], RemoteSender] = {}
         self._lock = threading.Lock()
@@ -85,8 +84,9 @@ class RemoteSenders:
         """Close the connections."""
         self.lines.close()
         self.channels.close()
-        self.threads.shutdown(wait=False)
         self.bulk.close()
+        for each in self._made.values():
+            each.close()
 
 
 class RemoteSender:
@@ -99,13 +99,18 @@ class RemoteSender:
 
     def __init__(self, task: str, address: str, among: RemoteSenders):
         channels = among.channels
-        is_near = is_loopback(address.rpartition(":")[0]) and not channels.access.roots
-        wanted, narrow = BULK if is_near else tensors.ALIGNED, among.compress.encode()
-        self._options = wire.block(6, wire.block(1, wanted.encode()) + (wire.block(2, narrow) if narrow else b""))
+        self._host = address.rpartition(":")[0]
+        narrow = wire.block(2, among.compress.encode()) if among.compress else b""
+        self._by_line, aligned = (
+            wire.block(6, wire.block(1, wanted.encode()) + narrow) for wanted in (BULK, tensors.ALIGNED)
+        )
+        # where a line was made, other connections can be; without one nobody knows, but on this machine
+        self._by_grpc = self._by_line if is_loopback(self._host) and not channels.access.roots else aligned
         self._address = address
         self._where = f"{task} at {address}, asked for a tensor"
         self._metadata = channels.access.metadata
         self._among = among
+        self._threads = ThreadPoolExecutor(_FETCHERS, thread_name_prefix="graphmill fetch")
         self._library: Any = grpc()
         stub = services.Stub(channels[address], services.WORKER, raw=_RAW, raw_requests=_RAW)
         self._call: Any = stub["RecvTensor"]
@@ -113,11 +118,11 @@ class RemoteSender:
     def receive(self, step_id: int, key: str, done: Receiver) -> Callable[[], object]:
         """Ask for a tensor; see `Worker.receive`."""
         among = self._among
-        request = wire.number(1, step_id) + wire.block(2, key.encode()) + self._options
+        request = wire.number(1, step_id) + wire.block(2, key.encode())
         start = time.time_ns()
 
         def read(data: bytes) -> None:
-            value, is_dead = tensors.read_response(data, among.bulk)
+            value, is_dead = tensors.read_response(data, among.bulk, self._host)
             if among.logs.wants(step_id):
                 size = len(data) if is_dead else max(len(data), value.nbytes)
                 among.logs.received(step_id, key, size, start, time.time_ns())
@@ -127,21 +132,21 @@ class RemoteSender:
             if error is not None:
                 done(None, False, error)
             elif tensors.is_offer(data):  # not to be waited for in this thread, which serves all calls
-                self._told(lambda: among.threads.submit(self._told, lambda: read(data), done), done)
+                self._told(lambda: self._threads.submit(self._told, lambda: read(data), done), done)
             else:
                 self._told(lambda: read(data), done)
 
         line = among.lines.get(self._address)
         if line is not None:
             try:
-                asked = line.start("RecvTensor", (request,), self._where)
+                asked = line.start("RecvTensor", (request, self._by_line), self._where)
             except UnavailableError:  # it has just ended
                 pass
             else:
                 asked.react(arrived)
                 return asked.cancel
         # a task that starts later, or anew, is waited for; the step's end ends the waiting
-        request += wire.number(7, next(among.ids))
+        request += self._by_grpc + wire.number(7, next(among.ids))
         call = self._call.future(request, wait_for_ready=True, metadata=self._metadata)
         call.add_done_callback(lambda finished: arrived(*self._outcome(finished)))
         return call.cancel
@@ -153,6 +158,10 @@ class RemoteSender:
             return b"", CancelledError("the step was cancelled")
         except self._library.RpcError as error:
             return b"", statuses.from_call(error, self._where)
+
+    def close(self) -> None:
+        """Fetch no more."""
+        self._threads.shutdown(wait=False)
 
     @staticmethod
     def _told(work: Callable[[], object], done: Receiver) -> None:
