@@ -57,6 +57,12 @@ def ops_of(graph: Graph) -> list[str]:
     return sorted(node.op for node in graph)
 
 
+def _squares(graph: Graph) -> set[str]:
+    """The products of a tensor with itself."""
+    products = (node for node in graph if node.op in ("MatMul", "BatchMatMul", "BatchMatMulV2", "BatchMatMulV3"))
+    return {node.name for node in products if node.inputs[0] == node.inputs[1]}
+
+
 class Case:
     """A random graph of the client with branches, loops and variables: what it computes, step by step."""
 
@@ -93,11 +99,13 @@ class Case:
         """Optimize, and raise AssertionError unless the graph computes what it did.
 
         Args:
-            exact: bit for bit; else as near as rounding explains.
+            exact: bit for bit; else as near as rounding explains. A product that has become one of a tensor with
+                itself is compared in the second way: NumPy computes half of it and mirrors that (BLAS's syrk), whose
+                sums are added up in another order.
         """
         done = self.optimized(passes)
         before, after = self.run(self.graph), self.run(done.graph)
-        if exact:
+        if exact and _squares(done.graph) == _squares(self.graph):
             assert_same(before, after)
         else:
             assert_agree([after, before], lambda: of_work(self.graph, lambda session: self._work(session, 2)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 from schemas.function_pb2 import FunctionDef
@@ -17,6 +18,7 @@ from toolkit.graph.metagraph import MetaGraph
 from toolkit.graph.node import Node
 from toolkit.graph.shape import Shape
 from toolkit.passes.optimize.backports import BackportTensorArrayV3
+from toolkit.passes.optimize.common_subexpressions import CommonSubexpressions
 from toolkit.passes.optimize.inline_functions import InlineFunctions
 from toolkit.passes.optimize.kept import kept_by
 from toolkit.passes.optimize.materialize_shapes import MaterializeShapes
@@ -165,3 +167,19 @@ def _before(node: Node) -> set[Node]:
         found.update(new)
         waiting += new
     return found
+
+
+def test_a_product_that_becomes_one_of_a_tensor_with_itself() -> None:
+    def build() -> None:
+        x = gm.placeholder(gm.float32, [4, 20, 20], name="x")
+        ops.batch_mat_mul_v2(gm.tanh(x, name="a"), gm.tanh(x, name="b"), adj_y=True, name="y")
+
+    graph = made_graph(build)
+    made = apply(CommonSubexpressions(), graph, ["y"], ["x"]).graph
+    assert ops_of(made) == ["BatchMatMulV2", "Placeholder", "Tanh"]
+    x = np.random.default_rng(1).normal(size=(4, 20, 20)).astype(np.float32)
+    (before,), (after,) = (values(each, ["y:0"], {"x:0": x}) for each in (graph, made))
+    size = np.abs(np.tanh(x))
+    # twenty products are added up, in one order or another: twice the bound of a sum's error (Higham, section 3.1)
+    bound = 2 * 20 * np.finfo(np.float32).eps * (size @ size.transpose(0, 2, 1))
+    assert (np.abs(after - before) <= bound).all()
