@@ -17,6 +17,7 @@ from tests.patience import HUNG, until
 from tests.runtime.oracle import Both
 from toolkit.errors import CancelledError, GraphError, InvalidArgumentError, OutOfRangeError
 from toolkit.formats.metagraph import from_proto
+from toolkit.runtime import coordinator
 from toolkit.runtime.coordinator import Coordinator, LooperThread
 from toolkit.runtime.queue_runner import QueueRunner, queue_runners, start_queue_runners
 from toolkit.runtime.session import Session
@@ -268,3 +269,16 @@ def test_malformed_runners() -> None:
             queue_runners(MetaGraph(Graph(), collections={"queue_runners": [value]}))
     with pytest.raises(GraphError, match="has no enqueue operations"):
         QueueRunner("q", [], "close", "cancel")
+
+
+def test_who_waits_long_says_for_what(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    monkeypatch.setattr(coordinator, "_SILENT_SECONDS", 0.01)
+    release = threading.Event()
+    stubborn = threading.Thread(target=release.wait, name="stubborn")
+    stubborn.start()
+    c = Coordinator()
+    c.request_stop()
+    with caplog.at_level("WARNING", logger="graphmill"):
+        c.join([stubborn], 0.1, ignore_live_threads=True)
+    release.set()
+    assert "1 of the threads do not end yet (stubborn)" in caplog.text and "0.1 seconds at most" in caplog.text

@@ -14,6 +14,7 @@ finally:
 from __future__ import annotations
 
 import contextlib
+import logging
 import threading
 import time
 from collections.abc import Callable, Generator, Iterable, Sequence
@@ -22,6 +23,10 @@ from typing import Any
 from toolkit.errors import OutOfRangeError
 
 GRACE_SECONDS = 120.0
+#: of them, after which who waits says for what
+_SILENT_SECONDS = 5.0
+
+_LOG = logging.getLogger("graphmill")
 
 
 class Coordinator:
@@ -111,9 +116,15 @@ class Coordinator:
             waiting = self._registered.union(threads)
         while any(thread.is_alive() for thread in waiting) and not self._stop.wait(0.01):
             pass
-        deadline = time.monotonic() + grace_seconds
-        for thread in waiting:
-            thread.join(max(0.0, deadline - time.monotonic()))
+        told = time.monotonic()
+        _join(waiting, told + min(grace_seconds, _SILENT_SECONDS))
+        names = sorted(thread.name for thread in waiting if thread.is_alive())
+        if names and grace_seconds > _SILENT_SECONDS:
+            _LOG.warning(
+                "stopping: %d of the threads do not end yet (%s); they are waited for, %g seconds at most "
+                "(stop_grace_period_secs)", len(names), ", ".join(names[:3]), grace_seconds,
+            )  # fmt: skip
+            _join(waiting, told + grace_seconds)
         with self._lock:
             self._joined = True
             # What is told to stop and ends well within the grace period was still a clean stop.
@@ -130,6 +141,11 @@ class Coordinator:
         with self._lock:
             if self._error is not None:
                 raise self._error
+
+
+def _join(threads: Iterable[threading.Thread], deadline: float) -> None:
+    for thread in threads:
+        thread.join(max(0.0, deadline - time.monotonic()))
 
 
 class LooperThread(threading.Thread):

@@ -189,8 +189,9 @@ class StepCounterHook(SessionRunHook):
         if stale == self._before and self._warnings < 5:
             self._warnings += 1
             log().warning(
-                "the global step stays at %s: nothing counts it; pass global_step=tf.train.get_global_step() to "
-                "minimize or apply_gradients", stale,
+                "the global step is %s, as in the step before: unless something else counts it (SyncReplicasOptimizer "
+                "does, when enough gradients are there), pass global_step=tf.train.get_global_step() to minimize or "
+                "apply_gradients", stale,
             )  # fmt: skip
         self._before = stale
 
