@@ -49,7 +49,7 @@ def discover(tasks: Mapping[str, RemoteTask], is_wanted: Callable[[], bool] = la
     """
     found: dict[str, FoundTask] = {}
     missing = dict(tasks)
-    said = time.monotonic()
+    began = said = time.monotonic()
     while missing:
         calls = {
             name: task.start("GetStatus", worker_pb2.GetStatusRequest(), timeout=_ASK_SECONDS, wait=True)
@@ -69,7 +69,10 @@ def discover(tasks: Mapping[str, RemoteTask], is_wanted: Callable[[], bool] = la
             raise AbortedError(f"nobody waits any more for a session that needs {names}, which does not answer")
         if missing and time.monotonic() - said > _SAY_SECONDS:
             said = time.monotonic()
-            _LOG.warning("waiting for %s", names)
+            _LOG.warning(
+                "waiting for %s, for %.0f seconds: start what is missing, or name the tasks that the session needs "
+                "(device_filters)", names, said - began,
+            )  # fmt: skip
     for meet in (RemoteTask.approach, RemoteTask.meet):
         for task in tasks.values():
             meet(task)
