@@ -22,7 +22,8 @@ def status(
 ) -> None:
     """Ask every task of a cluster for its incarnation, its open sessions and their steps, running steps and memory.
 
-    Sessions are those that have the task as their master; in brackets, those that it works for. Servers of TensorFlow tell their devices and incarnations alone. Exit 1 when a task does not answer.
+    Sessions are those that have the task as their master; in brackets, those that it works for. Servers of TensorFlow
+    tell their devices and incarnations alone. Exit 1 when a task does not answer.
     """
     from toolkit.cluster.status import ask_all
     from toolkit.formats.cluster import read_cluster
