@@ -9,7 +9,7 @@ import threading
 from collections.abc import Callable, Sequence
 from queue import SimpleQueue
 
-from toolkit.cluster.rpc.server import is_loopback
+from toolkit.cluster.rpc.server import is_own
 from toolkit.errors import UsageError
 from toolkit.formats.cluster import Cluster, Task
 
@@ -30,9 +30,13 @@ class LocalTasks:
     """
 
     def __init__(self, cluster: Cluster, path: str, options: Sequence[str], say: Callable[[str], None]):
-        self._tasks = [task for task in cluster.tasks if is_loopback(task.address.rpartition(":")[0])]
+        self._tasks = [task for task in cluster.tasks if is_own(task.address.rpartition(":")[0])]
         if not self._tasks:
-            raise UsageError("no task of this cluster has an address of this machine (localhost:PORT)", file=path)
+            raise UsageError(
+                "no task of this cluster has an address of this machine; each starts at its own: graphmill worker "
+                "--cluster FILE --job NAME --task N",
+                file=path,
+            )
         self._path = path
         self._options = list(options)
         self._say = say

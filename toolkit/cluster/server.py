@@ -19,7 +19,6 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from google.protobuf import empty_pb2, struct_pb2
@@ -32,6 +31,7 @@ from toolkit.cluster.master.master import IDLE_SECONDS, Master
 from toolkit.cluster.master.own_task import OwnWorker
 from toolkit.cluster.master.service import MasterService
 from toolkit.cluster.rpc import services
+from toolkit.cluster.rpc.certificates import check_pair, read_pem, read_roots
 from toolkit.cluster.rpc.channels import Access, Channels
 from toolkit.cluster.rpc.library import grpc
 from toolkit.cluster.rpc.server import LOOPBACK, Listening, Server, is_loopback
@@ -79,17 +79,14 @@ class Keys:
         """What the environment says.
 
         Raises:
-            UsageError: a file cannot be read.
+            UsageError: a file cannot be read, or a server could not prove itself with what is in it.
         """
-
-        def read(variable: str) -> bytes:
-            path = os.environ.get(variable, "")
-            try:
-                return Path(path).read_bytes() if path else b""
-            except OSError as error:
-                raise UsageError(f"{variable}: {error.strerror}", file=path) from None
-
-        return Keys(os.environ.get(TOKEN, ""), read(KEY), read(CERTIFICATES), read(ROOTS))
+        roots = read_roots(ROOTS, os.environ.get(ROOTS, ""))
+        key, certificates = os.environ.get(KEY, ""), os.environ.get(CERTIFICATES, "")
+        found = Keys(os.environ.get(TOKEN, ""), read_pem(KEY, key), read_pem(CERTIFICATES, certificates), roots)
+        if found.key and found.certificates:
+            check_pair(key, certificates, roots)
+        return found
 
 
 class ClusterServer:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Sequence
-from pathlib import Path
 
 from schemas import config_pb2
 from toolkit.cluster.client.calls import MasterCalls
 from toolkit.cluster.client.master_session import MasterSession
 from toolkit.cluster.client.own_master import OwnMaster, service_at
+from toolkit.cluster.rpc.certificates import read_roots
 from toolkit.cluster.rpc.channels import Access
 from toolkit.errors import UsageError
 from toolkit.graph.graph import Graph
@@ -39,13 +39,9 @@ def access() -> Access:
     """How servers let this process in, from its environment.
 
     Raises:
-        UsageError: the file with certificates cannot be read.
+        UsageError: the file with certificates cannot be read or has none, or the token has what cannot be sent.
     """
-    roots = os.environ.get(ROOTS, "")
-    try:
-        return Access(os.environ.get(TOKEN, ""), Path(roots).read_bytes() if roots else b"")
-    except OSError as error:
-        raise UsageError(f"{ROOTS}: {error.strerror}", file=roots) from None
+    return Access(os.environ.get(TOKEN, ""), read_roots(ROOTS, os.environ.get(ROOTS, "")))
 
 
 def open(target: str, graph: Graph, config: config_pb2.ConfigProto) -> MasterSession:

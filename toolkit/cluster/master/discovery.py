@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from schemas import worker_pb2
 from toolkit.cluster.master.found import FoundTask
 from toolkit.cluster.master.task import RemoteTask
-from toolkit.errors import AbortedError, CancelledError, InvalidArgumentError, OpError, UsageError
+from toolkit.errors import AbortedError, CancelledError, InvalidArgumentError, OpError, UnavailableError, UsageError
 from toolkit.graph.device import DeviceSpec
 
 _LOG = logging.getLogger("graphmill")
@@ -64,11 +64,12 @@ def discover(tasks: Mapping[str, RemoteTask], is_wanted: Callable[[], bool] = la
                 continue
             found[name] = FoundTask(name, tuple(answer.device_attributes))
             del missing[name]
-        names = ", ".join(str(task) for task in missing.values())
         if missing and not is_wanted():
+            names = ", ".join(str(task) for task in missing.values())
             raise AbortedError(f"nobody waits any more for a session that needs {names}, which does not answer")
         if missing and time.monotonic() - said > _SAY_SECONDS:
             said = time.monotonic()
+            names = ", ".join(map(_why, missing.values()))
             _LOG.warning(
                 "waiting for %s, for %.0f seconds: start what is missing, or name the tasks that the session needs "
                 "(device_filters)", names, said - began,
@@ -77,6 +78,18 @@ def discover(tasks: Mapping[str, RemoteTask], is_wanted: Callable[[], bool] = la
         for task in tasks.values():
             meet(task)
     return {name: found[name] for name in tasks}
+
+
+def _why(task: RemoteTask) -> str:
+    """Why a task is not there: what waits for it is not told."""
+    call = task.start("GetStatus", worker_pb2.GetStatusRequest(), timeout=_ASK_SECONDS)
+    try:
+        task.result(call, "GetStatus")
+    except UnavailableError as error:
+        return f"{task} ({error.message.rpartition(' cannot be reached: ')[2]})"
+    except OpError:
+        pass  # it comes, or is slow
+    return str(task)
 
 
 def may_come(error: OpError) -> bool:

@@ -105,7 +105,7 @@ class RemoteTask:
 
     def error(self, error: Any, method: str) -> OpError:
         """The error of a `grpc.RpcError` that a call of this task ended with."""
-        found = statuses.from_call(error, f"{method} at {self}")
+        found = statuses.from_call(error, f"{method} at {self}", self.address)
         if isinstance(found, UnavailableError):
             return UnavailableError(f"{self} cannot be reached: {found.message}")
         return found

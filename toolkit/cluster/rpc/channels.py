@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from toolkit.cluster.rpc.library import grpc
+from toolkit.errors import UsageError
 
 #: no message is larger: what a protocol buffer may have
 MESSAGE_BYTES = (1 << 31) - 1
@@ -30,10 +31,17 @@ class Access:
     Attributes:
         token: sent with every call, as `authorization: Bearer TOKEN`; "" for none.
         roots: the certificates (PEM) that the server's is checked against, for TLS; b"" for a plain connection.
+
+    Raises:
+        UsageError: the token has what no header may have.
     """
 
     token: str = ""
     roots: bytes = b""
+
+    def __post_init__(self) -> None:
+        if self.token and (not self.token.isascii() or not self.token.isprintable()):
+            raise UsageError("a token goes into a header: it has printable ASCII characters only")
 
     @property
     def metadata(self) -> Sequence[tuple[str, str]]:

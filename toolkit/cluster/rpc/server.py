@@ -8,8 +8,10 @@ the others wait for may be in it.
 
 from __future__ import annotations
 
+import contextlib
 import hmac
 import ipaddress
+import socket
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -17,7 +19,7 @@ from typing import Any
 
 from google.protobuf.descriptor import ServiceDescriptor
 
-from toolkit.cluster.rpc.channels import MESSAGE_BYTES
+from toolkit.cluster.rpc.channels import MESSAGE_BYTES, Access
 from toolkit.cluster.rpc.health import NAME as HEALTH
 from toolkit.cluster.rpc.health import Health
 from toolkit.cluster.rpc.library import grpc
@@ -64,14 +66,17 @@ class Listening:
             UsageError: so, or only one of key and certificates is there.
         """
         if bool(self.key) != bool(self.certificates):
-            raise UsageError("TLS takes a key and certificates; only one of them was given")
+            raise UsageError(
+                "TLS takes a key and certificates (GRAPHMILL_CLUSTER_KEY, GRAPHMILL_CLUSTER_CERT); only one of them "
+                "was given"
+            )
         if not self.is_local and not self.token and not self.key:
             raise UsageError(
                 f"a server at {self.host} could be used by anybody who reaches it; give it a token or a TLS key with "
-                f"certificates, or let it listen at {LOOPBACK}"
+                "certificates (GRAPHMILL_CLUSTER_TOKEN, or GRAPHMILL_CLUSTER_KEY and GRAPHMILL_CLUSTER_CERT), or let "
+                f"it listen at {LOOPBACK}"
             )
-        if self.token and (not self.token.isascii() or not self.token.isprintable()):
-            raise UsageError("a token goes into a header: it has printable ASCII characters only")
+        Access(self.token)  # which looks at it
 
 
 def is_loopback(host: str) -> bool:
@@ -82,6 +87,21 @@ def is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host.strip("[]")).is_loopback
     except ValueError:
         return False
+
+
+def is_own(host: str) -> bool:
+    """Whether an address or a name is this machine's: whether one could listen there."""
+    if is_loopback(host):
+        return True
+    try:
+        found = socket.getaddrinfo(host.strip("[]"), 0, type=socket.SOCK_STREAM)
+    except OSError:
+        return False
+    for family, kind, _, _, address in found:
+        with contextlib.suppress(OSError), socket.socket(family, kind) as tried:
+            tried.bind(address)
+            return True
+    return False
 
 
 class Server:
@@ -160,10 +180,14 @@ def _door(token: str) -> Any:
     library = grpc()
     wanted = (_SCHEME + token).encode()
 
-    def refuse(_request: Any, context: Any) -> Any:
-        context.abort(library.StatusCode.UNAUTHENTICATED, "this server asks for its token")
+    def refusing(message: str) -> Any:
+        def refuse(_request: Any, context: Any) -> Any:
+            context.abort(library.StatusCode.UNAUTHENTICATED, message)
 
-    refused = library.unary_unary_rpc_method_handler(refuse)
+        return library.unary_unary_rpc_method_handler(refuse)
+
+    nothing_given = refusing("this server asks for its token: set GRAPHMILL_CLUSTER_TOKEN")
+    wrong = refusing("the token (GRAPHMILL_CLUSTER_TOKEN) is not this server's")
 
     class Door(library.ServerInterceptor):
         """Its base comes from gRPC, so it is made when that is there."""
@@ -177,6 +201,7 @@ def _door(token: str) -> Any:
                     given = value if isinstance(value, bytes) else value.encode()
                     if hmac.compare_digest(given, wanted):  # takes as long whatever is wrong
                         return continuation(handler_call_details)
-            return refused
+                    return wrong
+            return nothing_given
 
     return Door()

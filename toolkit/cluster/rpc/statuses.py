@@ -9,6 +9,7 @@ import re
 from typing import Any
 
 from toolkit.cluster.rpc.library import grpc
+from toolkit.cluster.rpc.unreachable import reason
 from toolkit.errors import (
     BY_CODE,
     BugError,
@@ -18,6 +19,7 @@ from toolkit.errors import (
     InvalidArgumentError,
     OpError,
     PermissionDeniedError,
+    UnavailableError,
     UnknownError,
 )
 
@@ -58,17 +60,20 @@ def to_error(code: int, message: str, *, node: str | None = None) -> OpError:
     return BY_CODE.get(code, UnknownError)(message, node=node)
 
 
-def from_call(error: Any, where: str) -> OpError:
+def from_call(error: Any, where: str, address: str = "") -> OpError:
     """The error of a failed call.
 
     Args:
         error: a `grpc.RpcError` that a call raised.
         where: who was asked what, for a message that says nothing by itself.
+        address: host:port that was called, for why it cannot be reached.
     """
     code: int = error.code().value[0]
     details: str = error.details() or ""
     if code == _UNAUTHENTICATED:
         return PermissionDeniedError(f"{where}: {details or 'the server asks for a token'}")
+    if code == UnavailableError.code and address:
+        details = reason(details, address)
     return to_error(code, details or f"{where}: {error.code().name}")
 
 
