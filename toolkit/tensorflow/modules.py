@@ -32,16 +32,35 @@ class LazyModule(types.ModuleType):
                 return VERSION
             raise AttributeError(f"module '{self.__name__}' has no attribute '{name}'")
         value = attribute(self.dotted, name)
-        self.__dict__[name] = value
+        _own(self)[name] = value
         return value
+
+    @property
+    def __dict__(self) -> dict[str, Any]:  # type: ignore[override]
+        """All its names with their values, a copy, for programs that go over a module and for `import *`.
+
+        Who asks for all has chosen none: the deprecated ones are loaded without a warning.
+        """
+        from toolkit.tensorflow import names
+
+        own = _own(self)
+        for name in names.below(self.dotted):
+            if name not in own:
+                own[name] = attribute(self.dotted, name, warn=False)
+        return {name: value for name, value in own.items() if name != "dotted"}
 
     def __dir__(self) -> list[str]:
         from toolkit.tensorflow import names
 
-        return sorted({*self.__dict__, *names.below(self.dotted)})
+        return sorted({*_own(self), *names.below(self.dotted)})
 
     def __repr__(self) -> str:
         return f"<module '{self.__name__}' of graphmill>"
+
+
+def _own(found: types.ModuleType) -> dict[str, Any]:
+    """The dictionary in which a module keeps what it has been asked for."""
+    return types.ModuleType.__dict__["__dict__"].__get__(found)
 
 
 #: modules that are others by another name
@@ -73,8 +92,11 @@ def is_module(dotted: str) -> bool:
     return not found or dotted == "compat" or names.is_module(found)
 
 
-def attribute(dotted: str, name: str) -> Any:
+def attribute(dotted: str, name: str, *, warn: bool = True) -> Any:
     """What a module has under a name: another module, or what the tables say.
+
+    Args:
+        warn: say, once, where the name is deprecated.
 
     Raises:
         AttributeError: nothing; see `names.resolve`.
@@ -86,4 +108,4 @@ def attribute(dotted: str, name: str) -> Any:
         return module("")
     if full == "compat" or names.is_module(full):
         return module(full)
-    return names.resolve(full)
+    return names.resolve(full, warn=warn)

@@ -166,8 +166,18 @@ def _message_modules() -> dict[str, str]:
     return found
 
 
+def _is_message(known: api.Fact) -> bool:
+    """Whether a name is a message of protocol buffers that the schemas have."""
+    return known.kind == "message" and _outer(known.detail["message"])[0] in _message_modules()
+
+
+def _outer(full_name: str) -> list[str]:
+    """The parts of a message's name, the outermost message first."""
+    return full_name.removeprefix("tensorflow.").split(".")
+
+
 def _message(full_name: str) -> Any:
-    outer, *inner = full_name.removeprefix("tensorflow.").split(".")
+    outer, *inner = _outer(full_name)
     module = _message_modules().get(outer)
     if module is None:
         return _ABSENT
@@ -189,8 +199,11 @@ def exists(name: str) -> bool:
     return find(name) is not _ABSENT or is_module(name)
 
 
-def resolve(name: str) -> Any:
-    """What a dotted name stands for; warns, once, where the name is deprecated.
+def resolve(name: str, *, warn: bool = True) -> Any:
+    """What a dotted name stands for.
+
+    Args:
+        warn: say, once, where the name is deprecated.
 
     Raises:
         AttributeError: nothing; says what the name is in TensorFlow, why it is not here, and the nearest that is.
@@ -199,6 +212,8 @@ def resolve(name: str) -> Any:
     if value is _ABSENT:
         raise AttributeError(absent(name))
     known = api.fact(name)
+    if not warn:
+        return value
     if name in spellings.DEPRECATED:
         warn_once(name, spellings.ALIASES.get(name, ""))
     elif known is not None and known.is_deprecated:
@@ -257,7 +272,8 @@ def available() -> tuple[str, ...]:
         known = api.fact(name)
         assert known is not None
         canonical = known.canonical
-        if canonical in table() or known.kind in ("dtype", "op", "message") or "value" in known.detail:
+        known_by_facts = known.kind in ("dtype", "op") or "value" in known.detail or _is_message(known)
+        if canonical in table() or known_by_facts:
             found.add(name)
     return tuple(sorted(found))
 

@@ -155,13 +155,20 @@ def _listening(listener: Callable[[Any], None]) -> Any:
 
 def _has_module(name: str) -> bool:
     """Whether Python would find a module, in the folder where it is started or elsewhere."""
+    from importlib.machinery import PathFinder
     from importlib.util import find_spec
 
     sys.path.insert(0, os.getcwd())
     try:
-        return find_spec(name) is not None
-    except (ImportError, ValueError):  # what it is in is no package
-        return False
+        first, *inside = name.split(".")
+        found = find_spec(first) if first else None
+        for length in range(len(inside)):
+            if found is None:
+                break
+            # Looked for beside its package, which `find_spec` would run: before TensorFlow's names are there.
+            full = ".".join([first, *inside[: length + 1]])
+            found = PathFinder.find_spec(full, found.submodule_search_locations or [])
+        return found is not None
     finally:
         sys.path.pop(0)
 

@@ -168,6 +168,13 @@ SEARCHED: dict[str, tuple[str, ...]] = {
         for module in names
     },
     **{f"contrib.slim.python.slim.nets.inception_v{n}": ("contrib.slim.nets.inception",) for n in (1, 2, 3)},
+    "contrib.distributions.python": ("contrib.distributions",),
+    "contrib.distributions.python.ops": ("contrib.distributions",),
+    **{
+        f"contrib.distributions.python.ops.{module}": ("contrib.distributions",)  # as releases up to 1.3 had them
+        for module in ("bernoulli", "beta", "categorical", "dirichlet", "dirichlet_multinomial", "exponential", "gamma",
+                       "laplace", "multinomial", "normal", "student_t", "uniform")
+    },
     "contrib.framework.python": (), "contrib.framework.python.ops": ("contrib.framework",),
     "contrib.framework.python.ops.arg_scope": ("contrib.framework",),
     "contrib.framework.python.ops.variables": ("contrib.framework",),
