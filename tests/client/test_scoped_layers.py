@@ -55,6 +55,21 @@ def test_mistakes(call: str, kind: type[Exception], says: str) -> None:
         eval(call)
 
 
+def test_conv2d_takes_sequences_as_it_did_before_1_10() -> None:
+    """What seq2seq's encoders of 2017 build on; 1.15 wants conv1d."""
+    with tf.Graph().as_default():
+        found = layers.conv2d(image(2, 8, 4), 3, 5, activation_fn=None)
+        assert (found.shape, found.op.inputs[0].op.type) == ([2, 8, 3], "Squeeze")
+        assert [v.shape.as_list() for v in tf.trainable_variables()] == [[5, 4, 3], [3]]
+
+
+def test_optimizers_by_name_take_their_own_options() -> None:
+    kinds = layers.OPTIMIZER_CLS_NAMES
+    assert kinds["Adam"] is tf.train.AdamOptimizer
+    assert kinds["RMSProp"](learning_rate=0.1, decay=0.5, epsilon=1e-3).get_name() == "RMSProp"
+    assert kinds["Momentum"](learning_rate=0.1).get_name() == "Momentum"
+
+
 def test_a_layer_twice_in_a_scope_is_a_value_error() -> None:
     with tf.Graph().as_default():
         layers.linear(image(4, 3), 2, scope="a")

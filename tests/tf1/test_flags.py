@@ -80,3 +80,19 @@ def test_the_table_of_all_flags_as_programs_print_it() -> None:
 
 def test_other_names_that_python_asks_for_are_no_flags() -> None:
     assert not hasattr(flags.FlagValues(), "__wrapped__")
+
+
+def test_tests_begin_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`tf.flags._FlagValues()`, in place of which releases after 1.4 have nothing."""
+    from toolkit import tensorflow as tf
+
+    monkeypatch.setattr(flags, "FLAGS", flags.FLAGS)
+    state = dict(vars(flags.FLAGS))
+    try:
+        for value in ("a", "b"):
+            tf.app.flags.FLAGS = tf.app.flags._FlagValues()
+            tf.flags.DEFINE_string("folder_of_a_test", value, "which would be defined twice")
+            tf.flags.FLAGS.mark_as_parsed()
+            assert tf.flags.FLAGS.flag_values_dict() == {"folder_of_a_test": value}
+    finally:
+        vars(flags.FLAGS).update(state)

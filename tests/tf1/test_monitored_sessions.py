@@ -310,3 +310,24 @@ def test_workers_wait_for_the_chief() -> None:
             with worker.wait_for_session("local://waits") as session:
                 assert session.run(tf.train.get_global_step()) == 1
         tf.Session.reset("local://waits")
+
+
+def hooked(tf: Any, folder: Path) -> Any:
+    from importlib import import_module
+
+    home = tf.python.training if tf is ours else import_module("tensorflow.python.training")
+    module = home.monitored_session if tf is ours else import_module(home.__name__ + ".monitored_session")
+    told: list[Any] = []
+    step, loss = counting(tf)
+    with tf.Session() as session:
+        session.run(tf.global_variables_initializer())
+        inner = module._HookedSession(session, [recorder(tf, told, fetches=tf.train.get_global_step())])
+        found = [round(float(inner.run(loss)), 5), inner.graph is session.graph, inner.should_stop()]
+        inner.run(step)
+    return found, told
+
+
+def test_hooks_around_a_session_of_the_callers(tmp_path: Path) -> None:
+    theirs, here = both(hooked, tmp_path)
+    assert here == theirs
+    assert [each[0] for each in here[1]] == ["before", "after"] * 2

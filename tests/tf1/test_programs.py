@@ -147,6 +147,45 @@ def test_modules_run_as_programs(tmp_path: Path) -> None:
     assert done.stdout == "__main__ ['a', '-b']\n", done.stderr
 
 
+def test_programs_go_over_a_module(tmp_path: Path) -> None:
+    """All names of a module, the deprecated ones too, without a word about those that nobody has chosen."""
+    script = tmp_path / "cells.py"
+    script.write_text(
+        "import inspect\n"
+        "import tensorflow as tf\n"
+        "from tensorflow import *\n"
+        "from builtins import print\n"  # tf.print has taken its place
+        "cells = [x for x in tf.contrib.rnn.__dict__.values() if inspect.isclass(x)\n"
+        "         and issubclass(x, tf.contrib.rnn.RNNCell)]\n"
+        "print(sorted(x.__name__ for x in cells)[:3], placeholder is tf.placeholder)\n"
+        "print('mul' in vars(tf), vars(tf)['nn'] is tf.nn, 'dotted' in vars(tf.nn))\n"
+    )
+    done = graphmill("python", str(script))
+    wanted = "['AttentionCellWrapper', 'BasicLSTMCell', 'BasicRNNCell'] True\nTrue True False\n"
+    assert (done.stdout, done.stderr) == (wanted, "")
+
+
+def test_every_name_of_every_module_can_be_had() -> None:
+    from toolkit.tensorflow import modules, names
+
+    for module in ["", *names.modules()]:
+        found = vars(modules.module(module))
+        assert set(names.below(module)) <= set(found), module
+
+
+def test_a_module_in_packages_that_import_tensorflow(tmp_path: Path) -> None:
+    package = tmp_path / "outer" / "inner"
+    package.mkdir(parents=True)
+    (tmp_path / "outer" / "__init__.py").write_text("from tensorflow.python.util import nest\n")
+    (package / "mod.py").write_text("import outer\nprint(__name__, outer.nest.is_sequence([1]))\n")
+    done = graphmill("python", "-m", "outer.inner.mod", cwd=tmp_path)
+    assert done.stdout == "__main__ True\n", done.stderr
+    done = graphmill("python", "-m", "outer.innr.mod", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (
+        2, "graphmill: error: --module: there is no module 'outer.innr.mod' here\n"
+    )  # fmt: skip
+
+
 def test_a_program_that_is_not_there() -> None:
     done = graphmill("python", "nowhere.py")
     assert (done.returncode, done.stderr) == (2, "graphmill: error: nowhere.py: there is no such program\n")

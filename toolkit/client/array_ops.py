@@ -350,19 +350,30 @@ def one_hot(
     dtype: DTypeLike = None,
     name: str | None = None,
 ) -> Tensor:
-    """Vectors with `on_value` (1) at the index and `off_value` (0) elsewhere; float32 unless said otherwise."""
+    """Vectors with `on_value` (1) at the index and `off_value` (0) elsewhere.
+
+    Args:
+        dtype: what they are of; without it, what the values given are of, or float32.
+
+    Raises:
+        TypeError: the values are of two types, or not of `dtype`.
+    """
     with name_scope(name, "one_hot", [indices, depth, on_value, off_value]) as scope:
-        known = (
-            as_dtype(dtype) if dtype is not None else _first_dtype([v for v in (on_value, off_value) if v is not None])
-        )
-        wanted = known or dtypes.float32
-        on = convert_to_tensor(
-            1 if on_value is None else on_value, wanted, name="on_value" if on_value is None else None
-        )
-        off = convert_to_tensor(
-            0 if off_value is None else off_value, wanted, name="off_value" if off_value is None else None
-        )
-        return ops.one_hot(indices, depth, on, off, axis=axis, name=scope)
+        on_value = None if on_value is None else convert_to_tensor(on_value)
+        off_value = None if off_value is None else convert_to_tensor(off_value)
+        on = None if on_value is None else on_value.dtype.base
+        off = None if off_value is None else off_value.dtype.base
+        wanted = (on or off or dtypes.float32) if dtype is None else as_dtype(dtype)
+        for kind, what in ((on, "on_value"), (off, "off_value")):
+            if dtype is not None and kind is not None and kind != wanted:
+                raise TypeError(f"{what} of a one_hot of {wanted} is of {kind}; give it as {wanted}, or another dtype")
+        if on_value is None:
+            on_value = convert_to_tensor(1, wanted, name="on_value")
+        if off_value is None:
+            off_value = convert_to_tensor(0, wanted, name="off_value")
+        if (on or wanted) != (off or wanted):
+            raise TypeError(f"on_value of a one_hot is of {on} and off_value of {off}; give both as one type")
+        return ops.one_hot(indices, depth, on_value, off_value, axis=axis, name=scope)
 
 
 def where(condition: TensorLike, x: TensorLike = None, y: TensorLike = None, name: str | None = None) -> Tensor:

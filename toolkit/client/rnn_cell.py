@@ -423,7 +423,7 @@ class LSTMCell(LayerRNNCell):
     ):  # fmt: skip
         super().__init__(name=name, dtype=dtype, _reuse=reuse, **kwargs)
         self._num_units, self._num_proj = num_units, num_proj
-        self._peepholes = use_peepholes
+        self._use_peepholes = use_peepholes
         self._cell_clip, self._proj_clip = cell_clip, proj_clip
         self._initializer = initializer
         self._forget_bias = forget_bias
@@ -444,7 +444,7 @@ class LSTMCell(LayerRNNCell):
         weights = self._initializer
         self._kernel = self.add_variable("kernel", [rows, 4 * units], initializer=weights)
         self._bias = self.add_variable("bias", [4 * units], initializer=initializers.Zeros())
-        if self._peepholes:
+        if self._use_peepholes:
             self._diagonals = [self.add_variable(f"w_{g}_diag", [units], initializer=weights) for g in "fio"]
         if self._num_proj is not None:
             self._projection = self.add_variable("projection/kernel", [units, self._num_proj], initializer=weights)
@@ -460,8 +460,8 @@ class LSTMCell(LayerRNNCell):
         gates = nn_ops.bias_add(gates, self._bias)
         i, j, f, o = array_ops.split(gates, 4, 1)
         sigmoid = math_ops.sigmoid
-        forget, enter, leave = self._diagonals if self._peepholes else (None, None, None)
-        if self._peepholes:
+        forget, enter, leave = self._diagonals if self._use_peepholes else (None, None, None)
+        if self._use_peepholes:
             kept = sigmoid(f + self._forget_bias + forget * c) * c
             new_c = kept + sigmoid(i + enter * c) * self._activation(j)
         else:
@@ -469,7 +469,7 @@ class LSTMCell(LayerRNNCell):
             new_c = kept + sigmoid(i) * self._activation(j)
         if self._cell_clip is not None:
             new_c = clip_ops.clip_by_value(new_c, -self._cell_clip, self._cell_clip)
-        if self._peepholes:
+        if self._use_peepholes:
             new_m = sigmoid(o + leave * new_c) * self._activation(new_c)
         else:
             new_m = sigmoid(o) * self._activation(new_c)

@@ -36,7 +36,7 @@ class LazyModule(types.ModuleType):
         return value
 
     @property
-    def __dict__(self) -> dict[str, Any]:  # type: ignore[override]
+    def __dict__(self) -> dict[str, Any]:
         """All its names with their values, a copy, for programs that go over a module and for `import *`.
 
         Who asks for all has chosen none: the deprecated ones are loaded without a warning.
@@ -60,7 +60,8 @@ class LazyModule(types.ModuleType):
 
 def _own(found: types.ModuleType) -> dict[str, Any]:
     """The dictionary in which a module keeps what it has been asked for."""
-    return types.ModuleType.__dict__["__dict__"].__get__(found)
+    slot: Any = vars(types.ModuleType)["__dict__"]  # the property of LazyModule hides it
+    return slot.__get__(found)
 
 
 #: modules that are others by another name

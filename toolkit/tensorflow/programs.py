@@ -155,22 +155,36 @@ def _listening(listener: Callable[[Any], None]) -> Any:
 
 def _has_module(name: str) -> bool:
     """Whether Python would find a module, in the folder where it is started or elsewhere."""
-    from importlib.machinery import PathFinder
     from importlib.util import find_spec
 
     sys.path.insert(0, os.getcwd())
     try:
         first, *inside = name.split(".")
         found = find_spec(first) if first else None
+        folders = list(found.submodule_search_locations or []) if found is not None else []
         for length in range(len(inside)):
-            if found is None:
-                break
-            # Looked for beside its package, which `find_spec` would run: before TensorFlow's names are there.
-            full = ".".join([first, *inside[: length + 1]])
-            found = PathFinder.find_spec(full, found.submodule_search_locations or [])
-        return found is not None
+            found, folders = _inside(folders, ".".join([first, *inside[: length + 1]]))
+        return found is not None or bool(folders)
     finally:
         sys.path.pop(0)
+
+
+def _inside(folders: list[str], name: str) -> tuple[Any, list[str]]:
+    """A module of a package, and the folders that it is a package of.
+
+    `find_spec` would run the package, before TensorFlow's names are there.
+    """
+    from pkgutil import get_importer
+
+    portions: list[str] = []  # folders without __init__.py
+    for folder in folders:
+        finder = get_importer(folder)
+        found = finder.find_spec(name) if finder is not None else None
+        if found is not None and found.loader is not None:
+            return found, list(found.submodule_search_locations or [])
+        if found is not None:
+            portions += found.submodule_search_locations or []
+    return None, portions
 
 
 def execute(program: Program, then: Callable[[dict[str, Any]], None] | None = None, name: str = "__main__") -> int:

@@ -89,6 +89,11 @@ def convolution(
         return _finished(outputs, normalizer_fn, normalizer_params, activation_fn, outputs_collections, opened.name)
 
 
+def _rank(inputs: Any) -> int | None:
+    shape = inputs.static_shape if isinstance(inputs, Tensor) else None
+    return None if shape is None else shape.rank
+
+
 @add_arg_scope
 def convolution1d(
     inputs: Any, num_outputs: int, kernel_size: Any, stride: Any = 1, padding: str = "SAME", data_format: Any = None,
@@ -113,11 +118,11 @@ def convolution2d(
     biases_regularizer: Any = None, reuse: Any = None, variables_collections: Any = None,
     outputs_collections: Any = None, trainable: bool = True, scope: Any = None,
 ) -> Tensor:  # fmt: skip
-    """A `convolution` over two dimensions."""
+    """A `convolution` over two dimensions; over one where inputs have three, as releases before 1.10 did it."""
     return convolution(
         inputs, num_outputs, kernel_size, stride, padding, data_format, rate, activation_fn, normalizer_fn,
         normalizer_params, weights_initializer, weights_regularizer, biases_initializer, biases_regularizer, reuse,
-        variables_collections, outputs_collections, trainable, scope, conv_dims=2,
+        variables_collections, outputs_collections, trainable, scope, conv_dims=1 if _rank(inputs) == 3 else 2,
     )  # fmt: skip
 
 

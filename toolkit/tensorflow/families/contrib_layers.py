@@ -16,13 +16,14 @@ _OPTIMIZERS = {
 }  # fmt: skip
 
 
-def _made_by(kind: str) -> Callable[..., Any]:
-    options: dict[str, Any] = {"momentum": 0.9} if kind == "MomentumOptimizer" else {}
-    return lambda learning_rate: names.resolve(f"train.{kind}")(learning_rate, **options)
+def _momentum(learning_rate: Any) -> Any:
+    return names.resolve("train.MomentumOptimizer")(learning_rate, momentum=0.9)
 
 
-#: what optimize_loss knows by name
-OPTIMIZER_CLS_NAMES: dict[str, Callable[..., Any]] = {name: _made_by(kind) for name, kind in _OPTIMIZERS.items()}
+#: what optimize_loss knows by name; programs call them with their own options, too
+OPTIMIZER_CLS_NAMES: dict[str, Callable[..., Any]] = {
+    name: _momentum if name == "Momentum" else names.resolve(f"train.{kind}") for name, kind in _OPTIMIZERS.items()
+}
 OPTIMIZER_SUMMARIES = optimizing.SUMMARIES
 
 

@@ -138,6 +138,12 @@ class FlagValues:
 FLAGS = FlagValues()
 
 
+def begin_anew() -> FlagValues:
+    """FLAGS without an option: `tf.flags._FlagValues()`, with which tests of 1.4 and before forget theirs."""
+    FLAGS.__init__()
+    return FLAGS
+
+
 def _define(
     name: str, default: Any, help: str | None, parse: Callable[[str], Any], is_bool: bool = False,
     flag_values: FlagValues = FLAGS, is_list: bool = False,

@@ -156,6 +156,27 @@ class _Live:
             self.session.close()
 
 
+class HookedSession(_Live):
+    """A session of the caller's with hooks around its runs: what tests of hooks make (`_HookedSession`).
+
+    Args:
+        sess: a session that runs; `close` closes it.
+        hooks: have begun already; nothing but `before_run` and `after_run` of theirs is called here.
+    """
+
+    def __init__(self, sess: Any, hooks: list[Any]):
+        self.session, self.stops = sess, False
+        self.coordinator = Coordinator(clean_stop_exception_types=[])
+        self._hooks, self._grace_secs = list(hooks), 0.0
+
+    @property
+    def graph(self) -> Any:
+        return self.session.graph
+
+    def run(self, fetches: Any, feed_dict: Any = None, options: Any = None, run_metadata: Any = None) -> Any:
+        return super().run(fetches, feed_dict, options, run_metadata)
+
+
 def _refuse_twice(feeds: Any, more: Any, who: str) -> None:
     both = [key for key in more if key in feeds]
     if both:

@@ -21,6 +21,8 @@ HOMES: dict[str, str] = {
         python.training.moving_averages.assign_moving_average nn.rnn_cell._linear=linear contrib.rnn._linear=linear
         python.ops.rnn_cell_impl._linear=linear python.ops.rnn_cell._linear=linear
     """,
+    "toolkit.tensorflow.families.flags": "flags._FlagValues=begin_anew",
+    "toolkit.tensorflow.families.monitored": "python.training.monitored_session._HookedSession=HookedSession",
     "toolkit.tensorflow.families.graph_tools": """
         python.tools.freeze_graph.freeze_graph python.tools.freeze_graph.freeze_graph_with_def_protos
         python.tools.inspect_checkpoint.print_tensors_in_checkpoint_file python.tools.strip_unused_lib.strip_unused

@@ -118,8 +118,9 @@ SEARCHED: dict[str, tuple[str, ...]] = {
     "python.ops.special_math_ops": ("math", ""), "python.ops.standard_ops": ("",),
     "python.platform.gfile": ("gfile",), "python.platform.app": ("app",), "python.platform.flags": ("flags",),
     "python.platform.tf_logging": ("logging",), "python.platform.test": ("test",), "python.platform.googletest":
-    ("test",), "python.platform.resource_loader": ("",), "python.util.nest": ("nest",), "python.data.util.nest":
-    ("nest",), "python.client.session": ("",), "python.client.timeline": ("",), "python.lib.io.file_io": ("io.gfile",),
+    ("test",), "python.platform.resource_loader": ("",), "python.util.nest":
+    ("nest", "contrib.framework.nest"), "python.data.util.nest": ("nest", "contrib.framework.nest"),
+    "python.client.session": ("",), "python.client.timeline": ("",), "python.lib.io.file_io": ("io.gfile",),
     "python.lib.io.tf_record": ("io",), "python.lib.io.python_io": ("io",), "python.summary.summary": ("summary",),
     "python.summary.writer.writer": ("summary",), "python.training.training": ("train",), "python.training.saver":
     ("train",), "python.training.optimizer": ("train",), "python.training.adam": ("train",),
