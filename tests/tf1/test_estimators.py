@@ -185,7 +185,7 @@ def test_a_cluster_says_which_task_this_is(monkeypatch: pytest.MonkeyPatch, tmp_
     config = te.RunConfig(str(tmp_path))
     found = (config.task_type, config.task_id, config.is_chief, config.num_ps_replicas, config.num_worker_replicas)
     assert found == ("worker", 1, False, 1, 3)
-    monkeypatch.setenv("TF_CONFIG", json.dumps({"cluster": cluster, "task": {"type": "none"}}))
+    monkeypatch.setenv("TF_CONFIG", json.dumps({"cluster": cluster, "task": {"type": "none", "index": 0}}))
     with pytest.raises(ValueError, match='no "none"'):
         te.RunConfig()
     monkeypatch.delenv("TF_CONFIG")

@@ -26,6 +26,7 @@ from toolkit.errors import GraphmillError, NotFoundError
 from toolkit.formats.savedmodel import VARIABLES
 from toolkit.graph.metagraph import GraphKeys
 from toolkit.tensorflow.deprecation import log
+from toolkit.tensorflow.estimators import cluster_tasks
 from toolkit.tensorflow.estimators import export_outputs as exports
 from toolkit.tensorflow.estimators.evaluation import StopAfterEvals, eval_step, evaluate_once, write_values
 from toolkit.tensorflow.estimators.run_config import ModeKeys, RunConfig
@@ -212,7 +213,8 @@ class Estimator:
 
     def _train(self, input_fn: Any, hooks: list[Any], listeners: list[Any]) -> Any:
         graph = Graph()
-        with graph.as_default(), device(self._config.device_fn):
+        place = self._config.device_fn or cluster_tasks.device_function(self._config)
+        with graph.as_default(), device(place):
             seeds.set_random_seed(self._config.tf_random_seed)
             self._create_and_assert_global_step(graph)
             global_step_read(graph)
@@ -253,9 +255,9 @@ class Estimator:
                 saving[0]._listeners.append(listener)
         loss = None
         with MonitoredTrainingSession(
-            checkpoint_dir=self._model_dir, is_chief=config.is_chief, scaffold=spec.scaffold, hooks=hooks,
-            chief_only_hooks=chief, save_checkpoint_secs=0, save_summaries_steps=config.save_summary_steps,
-            config=config.session_config, max_wait_secs=config.session_creation_timeout_secs,
+            config.master, checkpoint_dir=self._model_dir, is_chief=config.is_chief, scaffold=spec.scaffold,
+            hooks=hooks, chief_only_hooks=chief, save_checkpoint_secs=0, save_summaries_steps=config.save_summary_steps,
+            config=cluster_tasks.session_config(config), max_wait_secs=config.session_creation_timeout_secs,
             log_step_count_steps=config.log_step_count_steps,
         ) as session:  # fmt: skip
             while not session.should_stop():

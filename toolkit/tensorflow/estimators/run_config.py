@@ -9,6 +9,8 @@ import json
 import os
 from typing import Any
 
+from toolkit.tensorflow.estimators.cluster_tasks import read_place
+
 #: what the intervals of checkpoints take "not given" by
 NOT_GIVEN = object()
 _SAVE_SECS = 600
@@ -32,10 +34,10 @@ class ModeKeys:
 class RunConfig:
     """The settings of a run; every one is a property of the same name.
 
-    A task of a cluster (TF_CONFIG) is known by its type and number; training runs in this process alone.
+    A task of a cluster is told so by TF_CONFIG (`cluster_tasks`).
 
     Raises:
-        ValueError: a setting that cannot be, or two that exclude each other.
+        ValueError: a setting that cannot be, or two that exclude each other; TF_CONFIG has no such task.
     """
 
     def __init__(
@@ -63,14 +65,11 @@ class RunConfig:
 
     def _read_cluster(self, found: dict[str, Any]) -> None:
         """What TF_CONFIG says."""
-        cluster, task = found.get("cluster", {}), found.get("task", {})
-        if cluster and "type" not in task:
-            raise ValueError('TF_CONFIG has a cluster, and no "type" of this task')
-        self._cluster = cluster
-        self._task_type = str(task.get("type", "worker"))
-        self._task_id = int(task.get("index", 0))
-        if cluster and self._task_type not in (*cluster, "evaluator"):
-            raise ValueError(f'TF_CONFIG: the cluster has no "{self._task_type}"; it has: {", ".join(cluster)}')
+        self._place = read_place(found)
+        service = found.get("service")
+        if service is not None and not isinstance(service, dict):
+            raise TypeError(f'TF_CONFIG: "service" must be an object; got {service!r}')
+        self._service = service
         folder = found.get("model_dir")
         if folder is not None:
             if self._settings["model_dir"] not in (None, folder):
@@ -107,46 +106,46 @@ class RunConfig:
         return made
 
     @property
-    def cluster_spec(self) -> dict[str, Any]:
-        """The tasks of TF_CONFIG."""
-        return self._cluster
+    def cluster_spec(self) -> Any:
+        """The tasks of TF_CONFIG, a ClusterSpec."""
+        return self._place.cluster
 
     @property
     def task_type(self) -> str:
-        return self._task_type
+        return self._place.task_type
 
     @property
     def task_id(self) -> int:
-        return self._task_id
+        return self._place.task
 
     @property
-    def global_id_in_cluster(self) -> int:
-        return self._task_id
+    def global_id_in_cluster(self) -> int | None:
+        return self._place.number
 
     @property
     def master(self) -> str:
-        return ""
+        return self._place.master
 
     @property
     def evaluation_master(self) -> str:
-        return ""
+        return self._place.evaluation_master
 
     @property
     def is_chief(self) -> bool:
         """Whether this task writes checkpoints and summaries."""
-        return self._task_type in ("chief", "master") or (not self._cluster and self._task_id == 0)
+        return self._place.is_chief
 
     @property
     def num_ps_replicas(self) -> int:
-        return len(self._cluster.get("ps", ()))
+        return self._place.servers
 
     @property
     def num_worker_replicas(self) -> int:
-        return len(self._cluster.get("worker", ())) + len(self._cluster.get("chief", ())) if self._cluster else 1
+        return self._place.trainers
 
     @property
     def service(self) -> Any:
-        return None
+        return self._service
 
     def replace(self, **kwargs: Any) -> RunConfig:
         """The same with other settings.

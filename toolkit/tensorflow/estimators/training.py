@@ -9,9 +9,13 @@ import time
 from typing import Any, NamedTuple
 
 from toolkit.tensorflow.deprecation import log
+from toolkit.tensorflow.estimators import cluster_tasks
 from toolkit.tensorflow.estimators.exporters import Exporter
 from toolkit.tensorflow.families.saving_hooks import CheckpointSaverListener
 from toolkit.tensorflow.families.session_hooks import SessionRunHook
+
+#: seconds between two looks for a checkpoint, where EvalSpec.throttle_secs is less
+_LEAST_SECS = 0.1
 
 
 class _Train(NamedTuple):
@@ -86,13 +90,13 @@ def _checked(items: Any, kind: type, what: str) -> tuple[Any, ...]:
     return found
 
 
-def train_and_evaluate(estimator: Any, train_spec: Any, eval_spec: Any) -> tuple[Any, list[Any]]:
-    """Train in this process; evaluate and export after checkpoints, and at the end.
-
-    A task of TF_CONFIG's type "evaluator" evaluates the latest checkpoint once; tasks of other types train.
+def train_and_evaluate(estimator: Any, train_spec: Any, eval_spec: Any) -> Any:
+    """Train, and evaluate and export after checkpoints and at the end: in this process or, where TF_CONFIG says that it
+    is a task of a cluster, this task's part of it (`cluster_tasks`). A parameter server's part never ends.
 
     Returns:
-        The values of the last evaluation, and what the exporters wrote then; None and [] where there was none.
+        In one process, the values of the last evaluation, and what the exporters wrote then; None and [] where there
+        was none. For a task of a cluster, None.
 
     Raises:
         TypeError, ValueError: something is of another kind; the training could never write a checkpoint.
@@ -104,9 +108,10 @@ def train_and_evaluate(estimator: Any, train_spec: Any, eval_spec: Any) -> tuple
             raise TypeError(f"train_and_evaluate takes a {kind.__name__}; got {value!r}")
     config = estimator.config
     evaluator = _Evaluator(estimator, eval_spec, train_spec.max_steps)
-    if config.task_type == "evaluator":
-        evaluator.evaluate()
-        return evaluator.result
+    if config.task_type == cluster_tasks.EVALUATOR:
+        return evaluator.follow(eval_spec.start_delay_secs, eval_spec.throttle_secs)
+    if config.cluster_spec:
+        return _run_task(estimator, train_spec, eval_spec, evaluator)
     if not (config.save_checkpoints_steps or config.save_checkpoints_secs):
         raise ValueError(
             "train_and_evaluate evaluates checkpoints; set save_checkpoints_steps or save_checkpoints_secs"
@@ -116,6 +121,25 @@ def train_and_evaluate(estimator: Any, train_spec: Any, eval_spec: Any) -> tuple
         train_spec.input_fn, hooks=train_spec.hooks, max_steps=train_spec.max_steps, saving_listeners=[listener]
     )
     return evaluator.result
+
+
+def _run_task(estimator: Any, train_spec: Any, eval_spec: Any, evaluator: _Evaluator) -> None:
+    """What a task of a cluster does."""
+    config = estimator.config
+    server = cluster_tasks.start_server(config)
+    if config.task_type == cluster_tasks.PS:
+        server.join()
+        return
+    seconds = cluster_tasks.delay(config)
+    if seconds:
+        log().info("this worker begins in %d seconds", seconds)
+        time.sleep(seconds)
+    listeners = []
+    if config.task_type == cluster_tasks.MASTER:
+        listeners.append(_EvaluatesCheckpoints(evaluator, eval_spec.throttle_secs))
+    estimator.train(
+        train_spec.input_fn, hooks=train_spec.hooks, max_steps=train_spec.max_steps, saving_listeners=listeners
+    )
 
 
 class _Evaluator:
@@ -128,14 +152,33 @@ class _Evaluator:
     def __init__(self, estimator: Any, spec: EvalSpec, max_steps: Any):
         self._estimator, self._spec, self._max_steps = estimator, spec, max_steps
         self._seen: Any = None
+        self._has_said = False
         self.result: tuple[Any, list[Any]] = (None, [])
 
+    def follow(self, delay_secs: float, throttle_secs: float) -> None:
+        """Evaluate checkpoints as others write them, until one is of the last step."""
+        if delay_secs:
+            log().info("evaluations begin in %g seconds", delay_secs)
+            time.sleep(delay_secs)
+        while True:
+            began = time.monotonic()
+            self.evaluate()
+            step = (self.result[0] or {}).get("global_step", 0)
+            if self._max_steps and step >= self._max_steps:
+                log().info("the last step, %d, has been evaluated", step)
+                return
+            time.sleep(max(throttle_secs - (time.monotonic() - began), _LEAST_SECS))
+
     def evaluate(self) -> None:
+        """The latest checkpoint, if it is a new one."""
         estimator, spec = self._estimator, self._spec
         checkpoint = estimator.latest_checkpoint()
         if not checkpoint or checkpoint == self._seen:
-            log().info("there is no new checkpoint to evaluate")
+            if not self._has_said:
+                log().info("there is no new checkpoint to evaluate")
+            self._has_said = True
             return
+        self._has_said = False
         self._seen = checkpoint
         values = estimator.evaluate(
             spec.input_fn, steps=spec.steps, name=spec.name, checkpoint_path=checkpoint, hooks=spec.hooks

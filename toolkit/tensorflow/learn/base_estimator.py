@@ -19,9 +19,9 @@ from toolkit.client.train.global_step import create_global_step, global_step_rea
 from toolkit.errors import GraphmillError
 from toolkit.graph.metagraph import GraphKeys
 from toolkit.tensorflow.deprecation import log
+from toolkit.tensorflow.estimators.cluster_tasks import device_function
 from toolkit.tensorflow.estimators.evaluation import StopAfterEvals, evaluate_once, write_values
 from toolkit.tensorflow.families import saver as savers
-from toolkit.tensorflow.families.cluster import replica_device_setter
 from toolkit.tensorflow.families.graph import Graph
 from toolkit.tensorflow.families.monitored import ChiefSessionCreator, MonitoredSession, MonitoredTrainingSession
 from toolkit.tensorflow.families.saving_hooks import CheckpointSaverHook
@@ -35,11 +35,6 @@ from toolkit.tensorflow.learn.run_config import LearnRunConfig
 from toolkit.tensorflow.learn.scikit import NotFittedError, ParameterHolder
 
 #: operations that parameter servers have
-_PS_OPS = [
-    "Variable", "VariableV2", "AutoReloadVariable", "MutableHashTable", "MutableHashTableV2",
-    "MutableHashTableOfTensors", "MutableHashTableOfTensorsV2", "MutableDenseHashTable", "MutableDenseHashTableV2",
-    "VarHandleOp",
-]  # fmt: skip
 _LOG_EVERY = 100
 
 
@@ -70,16 +65,6 @@ class Trainable(abc.ABC):
         """Train; returns the object itself."""
 
 
-def _device_function(config: Any) -> Any:
-    """Variables to parameter servers, where there are any."""
-    if not config.num_ps_replicas:
-        return None
-    worker = f"/job:{config.task_type}/task:{config.task_id}" if config.task_type else "/job:worker"
-    return replica_device_setter(
-        config.num_ps_replicas, worker_device=worker, merge_devices=True, ps_ops=_PS_OPS, cluster=config.cluster_spec
-    )
-
-
 class BaseEstimator(ParameterHolder, Evaluable, Trainable):
     """What estimators share: a subclass says what its graphs are for training, evaluation and prediction.
 
@@ -103,7 +88,7 @@ class BaseEstimator(ParameterHolder, Evaluable, Trainable):
             log().warning("no model_dir is given; the model goes to %s", self._model_dir)
         if self._config.model_dir is None:
             self._config = self._config.replace(model_dir=self._model_dir)
-        self._device_fn = _device_function(self._config)
+        self._device_fn = device_function(self._config)
         self._features_info: Any = None
         self._labels_info: Any = None
         self._graph: Any = None
