@@ -59,7 +59,7 @@ def build(
         typer.Option(
             "--until",
             metavar="session|exit",
-            help="Take a TensorFlow program's graph when it first opens a session (default), or when it ends.",
+            help="Take a TensorFlow program's graph when it first runs a session (default), or when it ends.",
         ),
     ] = None,
     shapes: Annotated[
@@ -73,7 +73,7 @@ def build(
     graphmill help specs describes the YAML; samples/digits_cnn.yaml is an example. A Python file uses
     toolkit.client and defines build(), or makes its nodes in the default graph. All mistakes are told at once. A
     Python file that imports tensorflow is run (it is code: see graphmill help trust) with graphmill in its place, until
-    it opens a session. As a SavedModel, the variables have the values that their initialisers give them.
+    it runs a session. As a SavedModel, the variables have the values that their initialisers give them.
 
     graphmill build samples/digits_cnn.yaml -o digits.meta
 

@@ -87,6 +87,48 @@ def test_a_function_makes_the_graph(tmp_path: Path) -> None:
     assert missing.stderr == f"graphmill: error: {script}: it has no function 'other'\n"
 
 
+@pytest.mark.parametrize(
+    "opening",
+    [
+        "s = tf.InteractiveSession()",
+        "s = tf.Session()",
+        "g = tf.Graph()\nd = g.as_default()\nd.__enter__()\ns = tf.Session()",
+    ],
+)
+@pytest.mark.parametrize("running", ["s.run('a:0')", "s.make_callable('a:0')()", "s.partial_run_setup(['a:0'])"])
+def test_a_graph_that_is_made_after_its_session_is_taken_when_that_first_runs(
+    opening: str, running: str, tmp_path: Path
+) -> None:
+    (tmp_path / "p.py").write_text(
+        f"import tensorflow as tf\n{opening}\ntf.constant(1.0, name='a')\n{running}\nraise SystemExit('too far')\n"
+    )
+    done = graphmill("build", "p.py", "-o", "g.pbtxt", "--as", "graphdef.text", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert (tmp_path / "g.pbtxt").read_text().count("node {") == 1
+
+
+def test_the_graph_of_a_session_at_a_master_is_taken_without_asking_that(tmp_path: Path) -> None:
+    (tmp_path / "p.py").write_text(
+        "import tensorflow as tf\ntf.constant(1.0)\ntf.Session('grpc://127.0.0.1:1')\nraise SystemExit('too far')\n"
+    )
+    assert graphmill("build", "p.py", "-o", "g.meta", cwd=tmp_path).returncode == 0
+
+
+def test_a_program_that_makes_no_nodes_makes_no_file(tmp_path: Path) -> None:
+    (tmp_path / "p.py").write_text(
+        "import tensorflow as tf\nwith tf.Session() as s:\n    s.run([])\nprint(tf.constant)\n"
+    )
+    for until, when in (("session", "first ran a session (--until exit waits for its end)"), ("exit", "ended")):
+        done = graphmill("build", "p.py", "--until", until, "-o", "g.meta", cwd=tmp_path)
+        assert done.returncode == 2
+        assert done.stderr == f"graphmill: error: p.py: the program had made no nodes when it {when}\n"
+    done = graphmill("python", "--graph", "g.meta", "p.py", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (
+        1, "graphmill: --graph: the program made no nodes, so g.meta is not written\n"
+    )  # fmt: skip
+    assert not (tmp_path / "g.meta").exists()
+
+
 def run_both(tmp_path: Path, source: str, *arguments: str) -> tuple[subprocess.CompletedProcess[str], ...]:
     """A program without tensorflow, under python and under graphmill."""
     script = tmp_path / "program.py"

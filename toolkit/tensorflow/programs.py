@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from toolkit.errors import GraphmillError, UnknownError, UsageError, about_option
+from toolkit.errors import GraphError, GraphmillError, UnknownError, UsageError, about_option
 from toolkit.formats.io import STDIO, check_place
 from toolkit.tensorflow import importer, numpy_names, python_names, scipy_images
 from toolkit.tensorflow.watching import Watching
@@ -64,7 +64,7 @@ class Program:
 
 
 class Stopped(BaseException):
-    """Raised inside a program that is to go no further: it has opened a session."""
+    """Raised inside a program that is to go no further: a session of it is about to run."""
 
 
 def run(program: Program, graph_out: str | None = None, watching: Watching | None = None) -> int:
@@ -88,7 +88,12 @@ def run(program: Program, graph_out: str | None = None, watching: Watching | Non
     if graph_out is not None:
         from toolkit.formats.model import from_meta_graph, write_model
 
-        write_model(from_meta_graph(meta_graph(seen[0] if seen else None)), graph_out)
+        made = meta_graph(seen[0] if seen else None)
+        if len(made.graph):
+            write_model(from_meta_graph(made), graph_out)
+        else:
+            print(f"graphmill: --graph: the program made no nodes, so {graph_out} is not written", file=sys.stderr)
+            code = code or 1
     return code
 
 
@@ -97,12 +102,14 @@ def build(spec: str, until: str = "session", arguments: list[str] | None = None)
 
     Args:
         spec: a file, "train.py", or a function without arguments of a file, "train.py:build", which may return a graph.
-        until: "session": when the program first opens a session, at which it is stopped; "exit": when it has ended.
+        until: "session": when the first session is about to run its first step, at which the program is stopped (many
+            programs open a session first and make their graph then); "exit": when it has ended.
         arguments: what the program finds in sys.argv.
 
     Raises:
         UsageError: there is no such file or function.
         OpError: the program failed; its traceback has been shown.
+        GraphError: it has made no graph.
     """
     if until not in ("session", "exit"):
         raise UsageError(f"--until {until}: expected session or exit")
@@ -110,10 +117,9 @@ def build(spec: str, until: str = "session", arguments: list[str] | None = None)
     script = path + ".py" if function else spec
     seen: list[Any] = []
 
-    def listen(graph: Any) -> None:
-        seen.append(graph)
-        if until == "session":
-            raise Stopped
+    def stop(graph: Any) -> None:
+        seen.insert(0, graph)
+        raise Stopped
 
     def call(names: dict[str, Any]) -> None:
         if function:
@@ -124,11 +130,15 @@ def build(spec: str, until: str = "session", arguments: list[str] | None = None)
                 seen.insert(0, made)
 
     program = Program(script, None, list(arguments or ()))
-    with _listening(listen), contextlib.suppress(Stopped):
+    with _listening(seen.append, stop if until == "session" else None), contextlib.suppress(Stopped):
         code = execute(program, call, "__graph__" if function else "__main__")
         if code:
             raise UnknownError(f"the program ended with exit code {code}, so there is no graph", file=script)
-    return meta_graph(seen[0] if seen else None)
+    made = meta_graph(seen[0] if seen else None)
+    if not len(made.graph):
+        when = "ended" if until == "exit" or not seen else "first ran a session (--until exit waits for its end)"
+        raise GraphError(f"the program had made no nodes when it {when}", file=script)
+    return made
 
 
 def meta_graph(graph: Any = None) -> Any:
@@ -142,15 +152,19 @@ def meta_graph(graph: Any = None) -> Any:
 
 
 @contextlib.contextmanager
-def _listening(listener: Callable[[Any], None]) -> Any:
-    """Tell `listener` the graph of each session that is opened inside."""
+def _listening(opened: Callable[[Any], None], first_step: Callable[[Any], None] | None = None) -> Any:
+    """Tell listeners the graph of each session that is opened inside, and of each before its first step."""
     from toolkit.tensorflow.families import session
 
-    session.opened.append(listener)
+    session.opened.append(opened)
+    if first_step is not None:
+        session.first_steps.append(first_step)
     try:
         yield
     finally:
-        session.opened.remove(listener)
+        session.opened.remove(opened)
+        if first_step is not None:
+            session.first_steps.remove(first_step)
 
 
 def _has_module(name: str) -> bool:

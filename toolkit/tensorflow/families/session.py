@@ -66,8 +66,11 @@ def _logs_placement(config: Any) -> bool:
     return bool(chosen is not None and chosen.log_placement if config is None else config.log_device_placement)
 
 
-#: what is told of every session when it is opened: `graphmill build --until session` listens
+#: what is told the graph of every session when it is opened
 opened: list[Callable[[Any], None]] = []
+#: what is told the graph before a session prepares its first step, of one at a master before it connects:
+#: `graphmill build --until session` listens
+first_steps: list[Callable[[Any], None]] = []
 
 
 class _DeviceAttributes:
@@ -113,6 +116,9 @@ class BaseSession(runtime.Session):
             listener(graph)
         target = target.decode() if isinstance(target, bytes) else target or ""
         self._target = target
+        self._has_run = False
+        if is_remote(target):  # a listener may want no cluster for what it does
+            self._tell_first_step(graph)
         self._config = None if config is None else config_pb2.ConfigProto.FromString(config.SerializeToString())
         if is_remote(target):
             super().__init__(graph, target=target, config=self._config or config_pb2.ConfigProto())
@@ -122,6 +128,12 @@ class BaseSession(runtime.Session):
         self._timeout = 0 if self._config is None else max(0, self._config.operation_timeout_in_ms)
         logs = _logs_placement(self._config) and not self.is_remote  # a master logs it itself
         self._logged: set[str] | None = set() if logs else None
+
+    def _tell_first_step(self, graph: Any) -> None:
+        if not self._has_run:
+            self._has_run = True
+            for listener in list(first_steps):
+                listener(graph)
 
     @property
     def sess_str(self) -> bytes:
@@ -150,6 +162,7 @@ class BaseSession(runtime.Session):
         return found
 
     def _compile(self, feeds: Any, fetches: Any, targets: Any) -> Any:
+        self._tell_first_step(self.graph)
         if not getattr(self.graph, "fetches_all", True):
             for node in (*(output.node for output in fetches), *targets):
                 if not self.graph.is_fetchable(self.graph.operation(node)):
@@ -178,6 +191,7 @@ class BaseSession(runtime.Session):
         return with_options
 
     def partial_run_setup(self, fetches: Any, feeds: Any = None) -> str:
+        self._tell_first_step(self.graph)
         return super().partial_run_setup(fetches, feeds or [])
 
 
