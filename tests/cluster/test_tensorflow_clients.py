@@ -167,6 +167,8 @@ def test_what_waits_ends_with_its_deadline_and_with_the_session(cluster: MixedCl
         waiting = empty + 1
     with pytest.raises(tf.errors.DeadlineExceededError):
         session.run(waiting, options=tf.RunOptions(timeout_in_ms=200))
+    # a worker hears a little later that the step is over; it is not the step that is waited for below
+    patience.until(lambda: _running(cluster) == 0, "the end of the step")
     other = tf.Session(cluster.target(), graph=session.graph)
     failures: list[Any] = []
 
