@@ -56,7 +56,10 @@ CALLS: dict[str, list[str]] = {
         "tf.nn.embedding_lookup(f(10, 4), i(3), max_norm=1.0)"],
     "math.top_k": ["tf.nn.top_k(f(2, 3))", "tf.nn.top_k(f(2, 3), 2, sorted=False, name='n')"],
     "math.in_top_k": ["tf.nn.in_top_k(f(2, 3), i(2), 2)", "tf.nn.in_top_k(f(2, 3), i(2), 1, name='n')"],
-    "nn.log_poisson_loss": ["tf.nn.log_poisson_loss(f(2), f(2))", "tf.nn.log_poisson_loss(f(2), f(2), name='n')"],
+    "nn.log_poisson_loss": [
+        "tf.nn.log_poisson_loss(f(2), f(2))", "tf.nn.log_poisson_loss(f(2), f(2), name='n')",
+        "tf.nn.log_poisson_loss(d(2), d(2), True)",
+    ],
     "random.normal": ["tf.random_normal([2, 3])", "tf.random_normal(i(2), 1.0, 2.0, seed=5, name='n')"],
     "random.truncated_normal": ["tf.truncated_normal([2, 3])", "tf.truncated_normal([2], stddev=0.1, seed=5, name='n')"],
     "random.uniform": ["tf.random_uniform([2, 3])", "tf.random_uniform([2], -1.0, 1.0, seed=5, name='n')",

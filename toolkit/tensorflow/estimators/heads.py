@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import abc
-import math
 from typing import Any
 
 from toolkit.client import array_ops, context, losses, math_ops, nn_ops, ops, summary
@@ -21,6 +20,7 @@ from toolkit.client.metrics import auc as auc_metric
 from toolkit.client.metrics import means, precision_at_thresholds, recall_at_thresholds
 from toolkit.client.metrics import precision as precision_metric
 from toolkit.client.metrics import recall as recall_metric
+from toolkit.client.poisson import log_poisson_loss
 from toolkit.client.scopes import control_dependencies, name_scope
 from toolkit.client.sparse_tensor import SparseTensor
 from toolkit.client.train.global_step import get_global_step
@@ -513,13 +513,7 @@ class PoissonRegressionHead(RegressionHead):
         self._is_full = compute_full_loss
 
     def _unreduced(self, labels: Any, logits: Any, features: Any) -> Any:
-        loss = math_ops.exp(logits) - logits * labels
-        if not self._is_full:
-            return loss
-        # Stirling's formula for log(labels!), which is 0 up to 1
-        factorial = labels * math_ops.log(labels) - labels + 0.5 * math_ops.log(2.0 * math.pi * labels)
-        is_small = ops.logical_and(ops.greater_equal(labels, 0.0), ops.less_equal(labels, 1.0))
-        return loss + array_ops.where(is_small, array_ops.zeros_like(labels), factorial)
+        return log_poisson_loss(labels, logits, self._is_full)
 
 
 class LogisticRegressionHead(RegressionHead):

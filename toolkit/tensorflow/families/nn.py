@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from toolkit.client import array_ops, context, math_ops, nn_ops, ops, random_ops
+from toolkit.client import array_ops, context, math_ops, nn_ops, ops, poisson, random_ops
 from toolkit.client.convert import convert_to_tensor
 from toolkit.client.cross_entropy import softmax_cross_entropy
 from toolkit.client.scopes import name_scope
@@ -221,12 +221,7 @@ def in_top_k(predictions: Any, targets: Any, k: Any, name: Any = None) -> Tensor
 
 
 def log_poisson_loss(targets: Any, log_input: Any, compute_full_loss: bool = False, name: Any = None) -> Tensor:
-    if compute_full_loss:
-        raise NotImplementedError("log_poisson_loss with compute_full_loss")
-    with name_scope(name, "log_poisson_loss", [log_input, targets]):
-        log_input = convert_to_tensor(log_input, name="log_input")
-        targets = convert_to_tensor(targets, name="targets")
-        return ops.exp(log_input) - log_input * targets
+    return poisson.log_poisson_loss(targets, log_input, compute_full_loss, name)
 
 
 def random_normal(
