@@ -299,7 +299,9 @@ def get_variable(
             wanted["collections"], wanted["caching_device"], wanted["validate_shape"], bool(wanted["use_resource"]),
             wanted["constraint"],
         )  # fmt: skip
-        cut = wanted["partitioner"]
+        shape = wanted["shape"]
+        is_one_number = isinstance(shape, list | tuple) and not shape
+        cut = None if is_one_number else wanted["partitioner"]
         if cut is not None:
             request.name = request.name.removesuffix("/")  # of a variable that is called as its scope
         return request.partitioned(cut) if cut is not None else request.single()

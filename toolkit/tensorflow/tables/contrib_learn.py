@@ -26,6 +26,23 @@ HOMES: dict[str, str] = {
         contrib.learn.Estimator=LearnEstimator contrib.learn.infer_real_valued_columns_from_input
         contrib.learn.infer_real_valued_columns_from_input_fn
     """,
+    "toolkit.tensorflow.learn.heads": "contrib.learn.Head=LearnHead",
+    "toolkit.tensorflow.learn.head_makers": """
+        contrib.learn.multi_class_head contrib.learn.multi_label_head contrib.learn.binary_svm_head
+        contrib.learn.regression_head contrib.learn.poisson_regression_head contrib.learn.multi_head
+        contrib.learn.no_op_train_fn contrib.learn.python.learn.estimators.head.loss_only_head
+    """,
+    "toolkit.tensorflow.learn.canned": """
+        contrib.learn.DNNClassifier=LearnDNNClassifier contrib.learn.DNNRegressor=LearnDNNRegressor
+        contrib.learn.DNNEstimator=LearnDNNEstimator contrib.learn.LinearClassifier=LearnLinearClassifier
+        contrib.learn.LinearRegressor=LearnLinearRegressor contrib.learn.LinearEstimator=LearnLinearEstimator
+    """,
+    "toolkit.tensorflow.learn.canned_combined": """
+        contrib.learn.DNNLinearCombinedClassifier=LearnDNNLinearCombinedClassifier
+        contrib.learn.DNNLinearCombinedRegressor=LearnDNNLinearCombinedRegressor
+        contrib.learn.DNNLinearCombinedEstimator=LearnDNNLinearCombinedEstimator
+    """,
+    "toolkit.tensorflow.learn.logistic": "contrib.learn.LogisticRegressor",
     "toolkit.tensorflow.learn.scikit": """
         contrib.learn.NotFittedError contrib.learn.python.learn.estimators._sklearn.accuracy_score
         contrib.learn.python.learn.estimators._sklearn.mean_squared_error
