@@ -24,6 +24,8 @@ FILES = (
     "t10k-images-idx3-ubyte.gz", "t10k-labels-idx1-ubyte.gz",
 )  # fmt: skip
 Datasets = collections.namedtuple("Datasets", ["train", "validation", "test"])
+#: where TensorFlow fetched them from; nothing is fetched here
+SOURCE_URL = "https://storage.googleapis.com/cvdf-datasets/mnist/"
 _IMAGES, _LABELS = 2051, 2049
 
 
@@ -141,7 +143,7 @@ def dense_to_one_hot(labels_dense: Any, num_classes: int) -> Any:
 
 def read_data_sets(
     train_dir: Any, fake_data: bool = False, one_hot: bool = False, dtype: Any = dtypes.float32, reshape: bool = True,
-    validation_size: int = 5000, seed: Any = None, source_url: Any = None,
+    validation_size: int = 5000, seed: Any = None, source_url: Any = SOURCE_URL,
 ) -> Any:  # fmt: skip
     """Digits to train, to validate and to test, out of four files in `train_dir`.
 

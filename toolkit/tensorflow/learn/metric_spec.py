@@ -135,6 +135,11 @@ def _adapted(function: Any, name: str, needs_labels: bool, needs_weights: bool) 
     return call
 
 
+def _order(item: tuple[Any, Any]) -> Any:
+    """By name, also where some are names and some are names with keys."""
+    return item[0] if isinstance(item[0], tuple) else (item[0],)
+
+
 def metric_ops(metrics: Any, features: Any, labels: Any, predictions: Any) -> dict[str, Any]:
     """What each metric of an evaluation returns, by name.
 
@@ -147,7 +152,7 @@ def metric_ops(metrics: Any, features: Any, labels: Any, predictions: Any) -> di
     """
     found: dict[str, Any] = {}
     alone = next(iter(labels.values())) if isinstance(labels, dict) and len(labels) == 1 else labels
-    for name, metric in sorted((metrics or {}).items()):
+    for name, metric in sorted((metrics or {}).items(), key=_order):
         if isinstance(metric, MetricSpec):
             found[name] = metric.create_metric_ops(features, labels, predictions)
         elif isinstance(name, tuple):

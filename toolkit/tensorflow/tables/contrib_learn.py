@@ -75,8 +75,20 @@ HOMES: dict[str, str] = {
     "toolkit.tensorflow.learn.datasets": """
         contrib.learn.datasets.base.Dataset=LabelledExamples contrib.learn.datasets.base.load_csv_with_header
         contrib.learn.datasets.base.load_csv_without_header contrib.learn.datasets.base.maybe_download
+        contrib.learn.datasets.base.shrink_csv contrib.learn.datasets.base.retry
+        contrib.learn.datasets.base.urlretrieve_with_retry contrib.learn.datasets.load_iris
+        contrib.learn.datasets.load_boston
     """,
-    "toolkit.tensorflow.families.mnist": "contrib.learn.datasets.base.Datasets",
+    "toolkit.tensorflow.learn.dataset_names": """
+        contrib.learn.datasets.DATASETS contrib.learn.datasets.SYNTHETIC contrib.learn.datasets.load_dataset
+        contrib.learn.datasets.make_dataset contrib.learn.datasets.mnist.load_mnist
+        contrib.learn.python.learn.datasets.synthetic.circles contrib.learn.python.learn.datasets.synthetic.spirals
+    """,
+    "toolkit.tensorflow.families.mnist": """
+        contrib.learn.datasets.base.Datasets contrib.learn.datasets.mnist.read_data_sets
+        contrib.learn.datasets.mnist.DataSet contrib.learn.datasets.mnist.extract_images
+        contrib.learn.datasets.mnist.extract_labels contrib.learn.datasets.mnist.dense_to_one_hot
+    """,
     "toolkit.tensorflow.learn.experiment": "contrib.learn.Experiment",
     "toolkit.tensorflow.learn.learn_runner": "contrib.learn.learn_runner.run contrib.learn.learn_runner.tune",
 }
