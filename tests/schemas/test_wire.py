@@ -21,6 +21,7 @@ TENSORFLOW_PACKAGES = (
     "tensorflow.core.framework",
     "tensorflow.core.protobuf",
     "tensorflow.core.util",
+    "tensorflow.core.profiler",
     "tensorflow.core.util.quantization",
     "tensorflow.core.example",
     "tensorflow.python.training",

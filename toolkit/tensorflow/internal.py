@@ -21,7 +21,6 @@ _INSTEAD = {
     "python.tpu": "no TPU is driven here",
     "contrib.nccl": "there are no GPUs to exchange sums here; tf.add_n adds them up",
     "contrib.tensorrt": "`graphmill optimize` makes a graph for inference",
-    "contrib.tfprof": "`graphmill python --profile` says where time and memory go",
 }
 
 

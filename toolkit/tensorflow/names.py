@@ -173,7 +173,7 @@ def _is_message(known: api.Fact) -> bool:
 
 def _outer(full_name: str) -> list[str]:
     """The parts of a message's name, the outermost message first."""
-    return full_name.removeprefix("tensorflow.").split(".")
+    return full_name.removeprefix("tensorflow.").removeprefix("tfprof.").split(".")
 
 
 def _message(full_name: str) -> Any:

@@ -23,6 +23,7 @@ FAMILIES = (
     "train",
     "testing",
     "platform",
+    "profiler",
     "data",
     "queues",
     "files",

@@ -169,6 +169,9 @@ SEARCHED: dict[str, tuple[str, ...]] = {
         for module in names
     },
     **{f"contrib.slim.python.slim.nets.inception_v{n}": ("contrib.slim.nets.inception",) for n in (1, 2, 3)},
+    "contrib.tfprof.tfprof_logger": ("profiler",), "contrib.tfprof.python.tools.tfprof.tfprof_logger": ("profiler",),
+    "contrib.tfprof.python.tools.tfprof.model_analyzer": ("contrib.tfprof.model_analyzer",),
+    **{f"python.profiler.{name}": ("profiler",) for name in ("option_builder", "model_analyzer", "tfprof_logger")},
     "contrib.distributions.python": ("contrib.distributions",),
     "contrib.distributions.python.ops": ("contrib.distributions",),
     **{
