@@ -72,7 +72,7 @@ class Ran:
                     self._shapes[f"{name}:{output.slot}"] = Shape(sizes)
 
     def shape_of(self, tensor: Any) -> Shape:
-        static = tensor.static_shape
+        static: Shape = tensor.static_shape
         return static if static.is_fully_defined else self._shapes.get(tensor.name, static)
 
 

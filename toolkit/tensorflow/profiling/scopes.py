@@ -23,7 +23,7 @@ class _Scope:
         self.node = Profiled(name, "", {_SCOPE}, [], {})
         self.below: dict[str, _Scope] = {}
         self.accounted = False
-        self.totals = dict.fromkeys(_TOTALS, 0)
+        self.totals: dict[str, int] = dict.fromkeys(_TOTALS, 0)
 
     def begin(self) -> None:
         """Count itself alone."""
