@@ -47,6 +47,10 @@ def worker(
         str,
         typer.Option(metavar="TYPE", help="Have float32 tensors of our other tasks come in 16 bits: bfloat16 or half."),
     ] = "",
+    channels: Annotated[
+        int,
+        typer.Option(metavar="N", help="gRPC connections to each other task, for large tensors over TLS."),
+    ] = 1,
     lost_after: Annotated[
         float,
         typer.Option(
@@ -68,8 +72,10 @@ def worker(
 
     graphmill worker --cluster cluster.yaml --job ps --task 0 --allow write=checkpoints
     """
+    from schemas import config_pb2
     from toolkit.cluster.limits import ServerLimits
     from toolkit.cluster.master.health import INTERVAL, Heartbeats
+    from toolkit.cluster.rpc.channels import ChannelSettings
     from toolkit.cluster.server import ClusterServer, cluster_def, server_def
     from toolkit.cluster.worker.transfers import check_compression
     from toolkit.errors import UsageError, about_option
@@ -83,12 +89,15 @@ def worker(
         limits = ServerLimits.parse(limit) if limit else None
     with about_option("--compress-transfers"):
         check_compression(compress_transfers)
+    with about_option("--channels"):
+        ChannelSettings(channels)
     counts = {(each.job, each.index): each.devices for each in read.tasks}
     if (job, task) not in counts:
         known = ", ".join(f"{name}/{number}" for name, number in counts)
         with about_option("--task" if any(job == name for name, _ in counts) else "--job"):
             raise UsageError(f"the cluster has no task {job}/{task}; it has {known}")
-    definition = server_def(cluster_def(read), job, task)
+    config = config_pb2.ConfigProto(rpc_options={"num_channels_per_target": channels})
+    definition = server_def(cluster_def(read), job, task, config)
     with about_option("--host") if host else nullcontext():
         server = ClusterServer(
             definition, policy=policy, host=host, counts=counts[job, task], idle=idle, limits=limits,

@@ -30,6 +30,9 @@ def up(
     compress_transfers: Annotated[
         str, typer.Option(metavar="TYPE", help="Transfers in 16 bits: bfloat16 or half; see graphmill worker.")
     ] = "",
+    channels: Annotated[
+        int, typer.Option(metavar="N", help="gRPC connections to each other task; see graphmill worker.")
+    ] = 1,
     drain: Annotated[
         float, typer.Option(min=0, metavar="SECONDS", help="How long steps may go on after SIGTERM or Ctrl-C.")
     ] = 30.0,
@@ -40,6 +43,7 @@ def up(
     """
     from toolkit.cluster.limits import ServerLimits
     from toolkit.cluster.processes import LocalTasks
+    from toolkit.cluster.rpc.channels import ChannelSettings
     from toolkit.cluster.worker.transfers import check_compression
     from toolkit.errors import about_option
     from toolkit.formats.cluster import read_cluster
@@ -54,10 +58,13 @@ def up(
             ServerLimits.parse(limit)
     with about_option("--compress-transfers"):
         check_compression(compress_transfers)
+    with about_option("--channels"):
+        ChannelSettings(channels)
     options = [part for each in allow or () for part in ("--allow", each)]
     options += [part for each in plugin or () for part in ("--plugin", each)]
     options += ["--limit", limit] if limit else []
     options += ["--compress-transfers", compress_transfers] if compress_transfers else []
+    options += ["--channels", str(channels)] if channels > 1 else []
     tasks = LocalTasks(read_cluster(cluster), cluster, [*options, "--drain", f"{drain:g}"], messages.show_now)
     failed: str | None = None
     try:

@@ -91,6 +91,12 @@ def _cluster(settings: Settings) -> Iterable[Result]:
     return itertools.chain(cluster.run(settings.rounds), cluster_steps.run(settings.rounds))
 
 
+def _channels(settings: Settings) -> Iterable[Result]:
+    from tests.bench import channels
+
+    return channels.run(settings.rounds)
+
+
 def _inference(settings: Settings) -> Iterable[Result]:
     from tests.bench import inference
 
@@ -125,6 +131,7 @@ SUITES: dict[str, tuple[Callable[[Settings], Iterable[Result]], str]] = {
     "process": (_process, "whole commands beside TensorFlow's tools"),
     "large": (_large, "whole commands over 100,000 and a million nodes"),
     "cluster": (_cluster, "tensors between tasks of ours and of TensorFlow's"),
+    "channels": (_channels, "large tensors over several gRPC channels beside one"),
     "inference": (_inference, "batches on Ray beside the same processes without it"),
     "client": (_client, "making graphs by TensorFlow's names, and importing them"),
     "serving": (_serving, "many threads that call one session, beside one caller and beside peers"),
@@ -135,7 +142,7 @@ SUITES: dict[str, tuple[Callable[[Settings], Iterable[Result]], str]] = {
 BY_NAME = ("busy",)
 
 #: whose rows have whole commands for sides: another version takes no part
-COMMANDS = ("startup", "checkpoint", "process", "client", "cluster", "large", "inference")
+COMMANDS = ("startup", "checkpoint", "process", "client", "cluster", "channels", "large", "inference")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

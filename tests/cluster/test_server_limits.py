@@ -127,7 +127,7 @@ def test_a_cluster_goes_up_and_down(tmp_path: Path) -> None:
     ps, worker = (f"localhost:{port}" for port in free_ports(2))
     file = tmp_path / "cluster.yaml"
     file.write_text(f'jobs:\n  ps: ["{ps}"]\n  worker: ["{worker}"]\n')
-    options = ["--limit", "sessions=1,memory=1G", "--compress-transfers", "bfloat16", "--drain", "1"]
+    options = ["--limit", "sessions=1,memory=1G", "--compress-transfers", "bfloat16", "--drain", "1", "--channels", "2"]
     process = subprocess.Popen(
         [sys.executable, "-m", "commands.main", "cluster", "up", str(file), *options],
         cwd=ROOT, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,

@@ -32,7 +32,7 @@ from toolkit.cluster.master.own_task import OwnWorker
 from toolkit.cluster.master.service import MasterService
 from toolkit.cluster.rpc import services
 from toolkit.cluster.rpc.certificates import check_pair, read_pem, read_roots
-from toolkit.cluster.rpc.channels import Access, Channels
+from toolkit.cluster.rpc.channels import Access, Channels, ChannelSettings
 from toolkit.cluster.rpc.library import grpc
 from toolkit.cluster.rpc.server import LOOPBACK, Listening, Server, is_loopback
 from toolkit.cluster.worker.service import WorkerService
@@ -93,7 +93,8 @@ class ClusterServer:
     """One task.
 
     Args:
-        server_def: the cluster, and which of its tasks this is.
+        server_def: the cluster, which of its tasks this is, and how the others are called (`rpc_options` of the
+            default session's ConfigProto).
         policy: what graphs may touch outside of the process; by default everything: the server is its program's own.
         host: where to listen; by default at loopback or, where the cluster has another address for the task, anywhere.
         keys: how the tasks know each other; default: what the environment says.
@@ -134,6 +135,7 @@ class ClusterServer:
         own_host, port = _own_address(addresses, self.name, server_def.port)
         keys = Keys.of_environment() if keys is None else keys
         config = server_def.default_session_config
+        settings = ChannelSettings.of(config.rpc_options)
         self._task = WorkerTask(
             spec,
             addresses,
@@ -143,8 +145,9 @@ class ClusterServer:
             admission=Access(keys.token, keys.roots),
             limits=limits.of_steps,
             compress_transfers=compress_transfers,
+            channels=settings,
         )
-        self._channels = Channels(Access(keys.token, keys.roots))
+        self._channels = Channels(Access(keys.token, keys.roots), settings)
         self._own = _Own(self._task)
         self.master = Master(self._own, addresses, self._channels, heartbeats, idle, limits)
         self._own.incarnation = self.master.incarnation

@@ -73,7 +73,8 @@ CONFIG: tuple[Row, ...] = (
     *_rows(
         Treatment.ACCEPTED,
         ("placement_period", "TensorFlow does not look at it either"),
-        ("device_filters rpc_options.* share_cluster_devices_in_session", _NO_CLUSTER),
+        ("device_filters share_cluster_devices_in_session", _NO_CLUSTER),
+        ("rpc_options.*", "for calls between processes: servers and sessions at a target obey it"),
         ("gpu_options.* pluggable_device_options.*", _NO_GPU),
         ("allow_soft_placement", "always so: programs come with the devices of the machine they were written on"),
         ("use_per_session_threads", "threads are a session's own, always"),

@@ -11,7 +11,7 @@ from google.protobuf.message import EncodeError, Message
 
 from schemas import master_pb2
 from toolkit.cluster.rpc import services
-from toolkit.cluster.rpc.channels import Access, channel
+from toolkit.cluster.rpc.channels import PLAIN, Access, ChannelSettings, channel
 from toolkit.cluster.rpc.health import NAME as HEALTH
 from toolkit.cluster.rpc.library import grpc
 from toolkit.cluster.rpc.statuses import from_call
@@ -37,13 +37,14 @@ class MasterCalls:
     Args:
         target: as messages call it.
         address: host:port.
+        settings: of the channel.
     """
 
-    def __init__(self, target: str, address: str, access: Access):
+    def __init__(self, target: str, address: str, access: Access, settings: ChannelSettings = PLAIN):
         self.target = target
         self._address = address
         self._metadata = access.metadata
-        self._channel = channel(address, access)
+        self._channel = channel(address, access, settings)
         self._stub = services.Stub(self._channel, services.MASTER, raw=_RAW, raw_requests=_RAW)
         self._errors: Any = grpc()
 

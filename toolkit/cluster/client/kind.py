@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import re
 from collections.abc import Sequence
@@ -11,7 +12,7 @@ from toolkit.cluster.client.calls import MasterCalls
 from toolkit.cluster.client.master_session import MasterSession
 from toolkit.cluster.client.own_master import OwnMaster, service_at
 from toolkit.cluster.rpc.certificates import read_roots
-from toolkit.cluster.rpc.channels import Access
+from toolkit.cluster.rpc.channels import Access, ChannelSettings
 from toolkit.errors import UsageError
 from toolkit.graph.graph import Graph
 
@@ -47,11 +48,18 @@ def access() -> Access:
 def open(target: str, graph: Graph, config: config_pb2.ConfigProto) -> MasterSession:
     """A session at the master of that address, which may be one of this process; nothing is asked of it yet.
 
+    Of `config.rpc_options` the connection is made so, with one channel, as in TensorFlow; one of this process is
+    asked over gRPC only where `use_rpc_for_inprocess_master` says so.
+
     Raises:
         UsageError: no such address, or gRPC is not installed.
     """
-    own = service_at(target)
-    calls = MasterCalls(target, address_of(target), access()) if own is None else OwnMaster(target, own)
+    options = config.rpc_options
+    own = None if options.use_rpc_for_inprocess_master else service_at(target)
+    if own is not None:
+        return MasterSession(OwnMaster(target, own), graph, config)
+    settings = dataclasses.replace(ChannelSettings.of(options), count=1)
+    calls = MasterCalls(target, address_of(target), access(), settings)
     return MasterSession(calls, graph, config)
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from schemas import worker_pb2
 from toolkit.cluster.master.found import FoundTask
 from toolkit.cluster.rpc import services, statuses, wire
-from toolkit.cluster.rpc.channels import Channels
+from toolkit.cluster.rpc.channels import Channels, Turns
 from toolkit.cluster.rpc.library import grpc
 from toolkit.cluster.rpc.lines import Lines
 from toolkit.cluster.rpc.pending import Pending
@@ -28,7 +28,8 @@ class RemoteTask:
     Args:
         name: /job:worker/replica:0/task:0.
         address: host:port.
-        channels: where the channel comes from.
+        channels: where the channels come from: one for all that is said, and all in turns for steps, whose messages
+            are large where much is fed or fetched.
         lines: to tasks of ours (`rpc.lines`); None for none.
     """
 
@@ -37,7 +38,8 @@ class RemoteTask:
         self.address = address
         self._metadata = channels.access.metadata or None
         self._stub = services.Stub(channels[address], services.WORKER)
-        self._raw_stub = services.Stub(channels[address], services.WORKER, raw=_RAW, raw_requests=_RAW)
+        every = channels.every(address)
+        self._raw_stubs = Turns([services.Stub(at, services.WORKER, raw=_RAW, raw_requests=_RAW) for at in every])
         self._lines = lines
         self._farewells = _Farewells()
 
@@ -61,7 +63,7 @@ class RemoteTask:
         if line is not None:
             with contextlib.suppress(UnavailableError):  # it has just ended
                 return line.start(method, pieces, f"{self} cannot be reached")
-        future = self._raw_stub[method].future(b"".join(pieces), metadata=self._metadata)
+        future = self._raw_stubs.next()[method].future(b"".join(pieces), metadata=self._metadata)
         call = Pending(lambda _: future.cancel(), method)
 
         def ended(_: Any) -> None:

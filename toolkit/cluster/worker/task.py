@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Protocol
 
 from schemas import cluster_pb2, device_attributes_pb2
-from toolkit.cluster.rpc.channels import OPEN
+from toolkit.cluster.rpc.channels import OPEN, PLAIN, ChannelSettings
 from toolkit.cluster.rpc.channels import Access as Admission
 from toolkit.cluster.worker.session import WorkerSession
 from toolkit.cluster.worker.step_logs import StepLogs
@@ -63,6 +63,7 @@ class WorkerTask:
         admission: how other tasks let this one in.
         limits: what all steps of all sessions together may use of memory; what wants more fails alone.
         compress_transfers: the 16-bit type that float32 tensors of other tasks come in; see `RemoteSenders`.
+        channels: to the other tasks.
         senders: of what other tasks send; by default they are asked over gRPC.
 
     Attributes:
@@ -85,6 +86,7 @@ class WorkerTask:
         admission: Admission = OPEN,
         limits: Limits | None = None,
         compress_transfers: str = "",
+        channels: ChannelSettings = PLAIN,
         senders: Senders | None = None,
     ):
         if limits is not None and limits.time is not None:
@@ -101,7 +103,7 @@ class WorkerTask:
         self._addresses = dict(addresses or {})
         self._settings = settings or Settings.current()
         self._pool = InterOpPool(inter_op_threads) if inter_op_threads else None
-        self._senders: Senders = senders or RemoteSenders(self.logs, admission, compress_transfers)
+        self._senders: Senders = senders or RemoteSenders(self.logs, admission, compress_transfers, channels)
         self._cancellation = CancellationManager()
         self._lock = threading.Lock()
         self._sessions: dict[str, WorkerSession] = {}

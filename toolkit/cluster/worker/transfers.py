@@ -12,7 +12,7 @@ from typing import Any
 
 from toolkit.cluster.rpc import services, statuses, tensors, wire
 from toolkit.cluster.rpc.bulk import BULK, BulkReceiver
-from toolkit.cluster.rpc.channels import OPEN, Access, Channels
+from toolkit.cluster.rpc.channels import OPEN, PLAIN, Access, Channels, ChannelSettings, Turns
 from toolkit.cluster.rpc.library import grpc
 from toolkit.cluster.rpc.lines import Lines
 from toolkit.cluster.rpc.server import is_loopback
@@ -56,16 +56,17 @@ class RemoteSenders:
         access: how they let us in.
         compress: the 16-bit type that float32 tensors come in from tasks of ours, "bfloat16" or "half"; "" for none.
             TensorFlow's tasks send them as they are.
+        settings: of the channels to those that have no lines (`rpc.lines`).
 
     Raises:
         UsageError: there is no such compression.
     """
 
-    def __init__(self, logs: StepLogs, access: Access = OPEN, compress: str = ""):
+    def __init__(self, logs: StepLogs, access: Access = OPEN, compress: str = "", settings: ChannelSettings = PLAIN):
         check_compression(compress)
         self.logs = logs
         self.compress = compress
-        self.channels = Channels(access)
+        self.channels = Channels(access, settings)
         self.lines = Lines(self.channels)
         self.ids = RequestIds()
         self.bulk = BulkReceiver()
@@ -112,8 +113,9 @@ class RemoteSender:
         self._among = among
         self._threads = ThreadPoolExecutor(_FETCHERS, thread_name_prefix="graphmill fetch")
         self._library: Any = grpc()
-        stub = services.Stub(channels[address], services.WORKER, raw=_RAW, raw_requests=_RAW)
-        self._call: Any = stub["RecvTensor"]
+        # each channel has a thread of gRPC's that puts together what comes
+        stubs = [services.Stub(each, services.WORKER, raw=_RAW, raw_requests=_RAW) for each in channels.every(address)]
+        self._calls: Turns[Any] = Turns([stub["RecvTensor"] for stub in stubs])
 
     def receive(self, step_id: int, key: str, done: Receiver) -> Callable[[], object]:
         """Ask for a tensor; see `Worker.receive`."""
@@ -147,7 +149,7 @@ class RemoteSender:
                 return asked.cancel
         # a task that starts later, or anew, is waited for; the step's end ends the waiting
         request += self._by_grpc + wire.number(7, next(among.ids))
-        call = self._call.future(request, wait_for_ready=True, metadata=self._metadata)
+        call = self._calls.next().future(request, wait_for_ready=True, metadata=self._metadata)
         call.add_done_callback(lambda finished: arrived(*self._outcome(finished)))
         return call.cancel
 
