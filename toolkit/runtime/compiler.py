@@ -18,6 +18,7 @@ from toolkit.passes.bring_near import bring_near
 from toolkit.passes.client_graph import rewrite_for_execution, rewrite_for_partial_run
 from toolkit.passes.moved import Moved, moved_to_only_device
 from toolkit.passes.partition import by_task, split
+from toolkit.passes.same_data import merge_same_data
 from toolkit.policy.access import Access
 from toolkit.policy.check import check_graph
 from toolkit.runtime.compiled import CompiledStep, Stages
@@ -90,7 +91,7 @@ class Compiler:
         if len(self._workers) > 1:
             tag = f"S{next(self._numbers)}_"
             near = bring_near(client, by_task, shared=False)
-            parts = split(near, by_task, incarnation=self._incarnations.__getitem__, tag=tag)
+            parts = split(merge_same_data(near, by_task), by_task, incarnation=self._incarnations.__getitem__, tag=tag)
             note_waits(list(parts.values()))
         return CompiledStep(stages, len(feeds), len(fetches), parts, self._workers)
 
