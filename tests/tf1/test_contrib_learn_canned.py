@@ -37,7 +37,7 @@ def test_arrays_are_classified(tmp_path: Path) -> None:
     assert list(model.predict_classes(X)) == list(classes)
     likely = np.array(list(model.predict_proba(X, batch_size=7)))
     np.testing.assert_array_equal(likely.argmax(1), classes)
-    assert found["accuracy"] == pytest.approx(np.mean(classes == CLASSES))
+    assert round(len(X) * float(found["accuracy"])) == np.sum(classes == CLASSES)
     (one,) = list(model.predict(X[:1], outputs=["logits", "classes"]))
     assert one.keys() == {"logits", "classes"}
 
@@ -165,11 +165,11 @@ def test_data_are_read_and_made_by_name(tmp_path: Path) -> None:
     assert (iris.data.shape, iris.target.dtype, np.bincount(iris.target).tolist()) == ((150, 4), np.int64, [50] * 3)
     assert (boston.data.shape, boston.target.dtype) == ((506, 13), np.float64)
     # the sums are those of 1.15's files
-    assert iris.data.sum() == pytest.approx(2078.2)
-    assert boston.target.sum() == pytest.approx(11401.6)
+    assert round(float(iris.data.sum()), 1) == 2078.2
+    assert round(float(boston.target.sum()), 1) == 11401.6
     made = datasets.make_dataset("spirals", 101, noise=0.1)
     assert (made.data.shape, np.bincount(made.target).tolist()) == ((101, 2), [51, 50])
-    np.testing.assert_allclose(made.data[0], [0.206387, 0.789584], atol=1e-6)  # as 1.15 makes them
+    assert made.data[0].round(6).tolist() == [0.206387, 0.789584]  # as 1.15 makes them
     file = tmp_path / "rows.csv"
     file.write_text("".join(f"{number},0\n" for number in range(5)))
     datasets.base.shrink_csv(str(file), 2)
