@@ -105,3 +105,8 @@ def test_a_summary_of_several_ends_is_of_their_cause(code: int, message: str, to
 )
 def test_what_is_raised_has_a_status(raised: Exception, code: int) -> None:
     assert statuses.status_of(raised)[0] == code
+
+
+def test_what_ran_out_is_told_as_that() -> None:
+    for error in (MemoryError("a lot"), RecursionError()):
+        assert statuses.status_of(error)[0] == 8  # RESOURCE_EXHAUSTED: no mistake of the server's

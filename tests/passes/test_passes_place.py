@@ -19,7 +19,7 @@ from tests.passes.graphs import (
     to_tensorflow,
     variable,
 )
-from toolkit.errors import GraphmillError
+from toolkit.errors import GraphError, GraphmillError
 from toolkit.formats.tensor import from_array
 from toolkit.graph import dtypes
 from toolkit.graph.device import DeviceSpec
@@ -326,3 +326,14 @@ def test_greedy_does_not_spread_small_graphs() -> None:
     result = Place(CPUS, strategy="greedy").apply(work(8, 16))
     assert result.report["chosen"] == "default"
     assert len({node.device for node in result.graph.nodes}) == 1
+
+
+@pytest.mark.parametrize("device", ["/job:nobody/task:0", "/job:worker/task:9/cpu:0"])
+def test_a_task_that_a_running_cluster_has_not_is_a_mistake(device: str) -> None:
+    graph = bad("", device, colocate=False)
+    assert "/job:worker" in placed(graph, allow_soft_placement=True)["y"]  # a file has the names of other clusters
+    for soft in (False, True):
+        with pytest.raises(GraphError, match=f"no device fits {device[:12]}.*; the cluster has /job:ps"):
+            placed(bad("", device, colocate=False), allow_soft_placement=soft, leaves_tasks=False)
+    graph = bad("", "/job:worker/task:1/cpu:7", colocate=False)
+    assert "/task:1/" in placed(graph, allow_soft_placement=True, leaves_tasks=False)["y"]

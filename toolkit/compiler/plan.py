@@ -68,8 +68,11 @@ class Plan:
         try:
             instance = free.pop()
         except IndexError:
-            with compiling(running, "make_arena"):
-                instance = self._instantiate()
+            try:
+                with compiling(running, "make_arena"):
+                    instance = self._instantiate()
+            except MemoryError as error:
+                raise exhaustion(error, "the compiled step", alive=running.variables()) or error from None
         try:
             if bad is not None:
                 results, found = instance.run_checked(arguments, running)

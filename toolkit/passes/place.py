@@ -50,6 +50,8 @@ class Place:
         measured: what nodes took when they were measured.
         batch: what an unknown first size counts as.
         stages: how many pipeline stages the strategy "stages" makes.
+        leaves_tasks: whether soft placement may take a device of another task. Files carry the names of other
+            clusters; in a cluster that runs, a task that is not there is a mistake.
         timeline: simulate the step whatever the strategy is, and report it as trace events.
     """
 
@@ -67,6 +69,7 @@ class Place:
     batch: int = BATCH
     stages: int = 0
     timeline: bool = False
+    leaves_tasks: bool = True
 
     def check(self) -> None:
         """Raise UsageError when the strategy is unknown."""
@@ -116,7 +119,7 @@ class _Placer:
             SpreadVariables(options.variables, options.balance).apply(graph, self.set)
         self.constraints = Constraints(
             graph, self.set, soft=options.allow_soft_placement, supports=options.supports,
-            keep=options.strategy != "default",
+            keep=options.strategy != "default", leaves=options.leaves_tasks,
         )  # fmt: skip
         task = PlacementTask(self.constraints, options.speeds, options.measured, options.batch, options.stages)
         choices = self.strategy(task)

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from toolkit.compiler.segments.notes import note_waits
 from toolkit.errors import GraphmillError
 from toolkit.graph.consistency import require_consistent
+from toolkit.graph.device import LOCAL_JOB
 from toolkit.graph.garbage import no_collection
 from toolkit.graph.graph import Graph
 from toolkit.graph.node import Node, Output
@@ -50,6 +51,7 @@ class Compiler:
         self._graph = graph
         self._devices = devices
         self._soft = allow_soft_placement
+        self._in_cluster = any(device.spec.job != LOCAL_JOB for device in devices)
         self._workers = workers
         self._access = access
         self._placed: tuple[int, PassResult] | None = None
@@ -108,7 +110,7 @@ class Compiler:
     @property
     def _is_as_it_is(self) -> bool:
         """Whether nodes need not be placed."""
-        return len(self._devices) == 1 and self._soft
+        return len(self._devices) == 1 and self._soft and not self._in_cluster
 
     def moved(self, steps: Iterable[CompiledStep]) -> list[Moved]:
         """The nodes of compiled steps that run elsewhere than they ask to."""
@@ -130,6 +132,7 @@ class Compiler:
                 [device.spec for device in self._devices],
                 allow_soft_placement=self._soft,
                 supports=_has_kernel,
+                leaves_tasks=not self._in_cluster,
             )
             self._placed = (self._graph.version, place.apply(self._graph))
         return self._placed[1]

@@ -19,6 +19,7 @@ from toolkit.errors import (
     InvalidArgumentError,
     OpError,
     PermissionDeniedError,
+    ResourceExhaustedError,
     UnavailableError,
     UnknownError,
 )
@@ -82,6 +83,10 @@ def status_of(error: BaseException) -> tuple[int, str]:
 
     A mistake in what was sent is INVALID_ARGUMENT, one of ours INTERNAL.
     """
+    if isinstance(error, MemoryError):  # outside of a step, which says more
+        return ResourceExhaustedError.code, f"this task has not so much memory left: {error}"
+    if isinstance(error, RecursionError):
+        return ResourceExhaustedError.code, "the graph's functions call one another too deep for the stack"
     if not isinstance(error, GraphmillError):
         return InternalError.code, f"{type(error).__name__}: {error}"
     message = error.message if error.node is None else f"{error.message}\n\t [[{{{{node {error.node}}}}}]]"

@@ -63,6 +63,7 @@ def repeat_dataset(dataset: Any, count: Array) -> Dataset:
             nonlocal epoch, current, had_element
             while times < 0 or epoch < times:
                 if current is None:
+                    run.go_on()  # an epoch may be empty, each of a great many
                     current, had_element = source.start(run), False
                 element = current()
                 if element is not None:

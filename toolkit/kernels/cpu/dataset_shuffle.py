@@ -70,6 +70,7 @@ def _shuffled(source: Dataset, buffer_size: Array, seeds: SeedGenerator, count: 
             nonlocal current, epoch, is_first_pull, is_over
             while not is_over and (count < 0 or epoch < count):
                 if current is None:
+                    run.go_on()
                     current = source.start(run)
                     slices.append([])
                     is_first_pull = True

@@ -33,6 +33,7 @@ def _listed(count: int, element: Callable[[int], Element]) -> Dataset:
             nonlocal position
             if position + 1 >= count:
                 return None
+            run.go_on()
             position += 1
             return element(position)
 
@@ -150,7 +151,12 @@ def random_dataset(op: KernelNode) -> Compute:
 
         def start(run: Run) -> Next:
             random = WordStream.seeded(*seeds.next())
-            return lambda: [np.int64(random.next())]
+
+            def following() -> Element:
+                run.go_on()
+                return [np.int64(random.next())]
+
+            return following
 
         return Dataset(start, INFINITE)
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from toolkit.errors import InvalidArgumentError
+from toolkit.errors import CancelledError, InvalidArgumentError
 from toolkit.graph.attrs import FuncRef
 from toolkit.graph.functions import FunctionLibrary
 from toolkit.kernels.context import StepContext
@@ -32,6 +32,15 @@ class Run:
 
     def __init__(self, step: StepContext):
         self.step = step
+
+    def go_on(self) -> None:
+        """Called for each element that a source gives: a batch or a shuffle may ask for them without end.
+
+        Raises:
+            CancelledError: the step is over.
+        """
+        if self.step.cancellation.is_cancelled:
+            raise CancelledError("the step was cancelled")
 
 
 class Dataset:

@@ -35,9 +35,12 @@ class Constraints:
         set: the devices.
     """
 
-    def __init__(self, graph: Graph, devices: DeviceSet, *, soft: bool, supports: Availability, keep: bool):
+    def __init__(
+        self, graph: Graph, devices: DeviceSet, *, soft: bool, supports: Availability, keep: bool, leaves: bool = True
+    ):  # fmt: skip
         """Args:
         soft: take other devices where those asked for cannot be had.
+        leaves: of other tasks, too.
         supports: which device types can run a node.
         keep: loops stay together, and resources that one node in the body of a function takes, where they do not
             ask for something else.
@@ -48,6 +51,7 @@ class Constraints:
         self.consumers = graph.consumers()
         self._supports = supports
         self._is_soft = soft
+        self._leaves_tasks = leaves
         self._kernels: dict[tuple[Any, ...], tuple[str, ...]] = {}
         self._by_kind: dict[NodeKind, tuple[str, ...]] = {}
         self._candidates: dict[int, tuple[list[DeviceSpec], str]] = {}  # by id(group), of several nodes
@@ -112,15 +116,18 @@ class Constraints:
                 device_type=spec.device_type if group.resource.device_type is not None else None,
                 device_index=spec.device_index if group.resource.device_index is not None else None,
             )
-            for devices in (self.set.matching(kept), self.set.matching(loose), self.set.devices):
+            elsewhere = self.set.devices if self._leaves_tasks else ()
+            for devices in (self.set.matching(kept), self.set.matching(loose), elsewhere):
                 runnable = [device for device in devices if device.device_type in types]
                 if runnable:
                     return runnable, f"soft placement: asked for {spec}, {lack}"
         asker = next((m for m in group.members if m.device and not self._fits(m)), leader)
-        if not matching and not self._is_soft:
+        has_task = bool(self.set.matching(spec.without_type_and_index()))
+        if not matching and not (self._is_soft and has_task):
+            would = "; soft placement would take another" if not self._is_soft else ""
             raise GraphError(
-                f"no device fits {asker.device or spec}; the cluster has {self.set.listed()}; soft placement would "
-                "take another",
+                f"no device fits {asker.device or spec}; the cluster has {self.set.listed()}"
+                + (would if has_task or self._leaves_tasks else ""),
                 node=asker.name,
             )
         for member in group.members:
