@@ -131,6 +131,14 @@ def test_deprecated_names_warn_once(caplog: pytest.LogCaptureFixture) -> None:
     ]
 
 
+def test_what_nothing_stands_in_for_is_not_told_to_be_deprecated(caplog: pytest.LogCaptureFixture) -> None:
+    from toolkit.tensorflow import deprecation
+
+    deprecation.forget()
+    names.resolve("train.Server")
+    assert not caplog.records
+
+
 def test_arguments_of_before_1_0_are_told() -> None:
     with pytest.raises(TypeError, match=r"write tf\.concat\(values, axis\)"):
         tf.concat(1, [[1.0], [2.0]])

@@ -216,7 +216,7 @@ def resolve(name: str, *, warn: bool = True) -> Any:
         return value
     if name in spellings.DEPRECATED:
         warn_once(name, spellings.ALIASES.get(name, ""))
-    elif known is not None and known.is_deprecated:
+    elif known is not None and known.is_deprecated and name not in spellings.CURRENT:
         warn_once(name, known.canonical)
     return value
 
