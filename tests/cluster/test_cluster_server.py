@@ -185,10 +185,15 @@ def test_draining_lets_steps_end_and_takes_no_new_ones(servers: dict[str, Cluste
     assert drained == [True]
 
 
-def test_what_does_not_end_is_cancelled(servers: dict[str, ClusterServer]) -> None:
+@pytest.mark.parametrize("ended", ["worker", "ps"])
+def test_what_does_not_end_is_cancelled_as_what_a_session_recovers_from(
+    servers: dict[str, ClusterServer], ended: str
+) -> None:
     call = _waiting(_Client(servers["worker"], _graph()), servers)
-    assert not servers["worker"].drain(0.1)
-    assert call.exception(patience.HUNG) is not None
+    assert not servers[ended].drain(0.1)
+    error = call.exception(patience.HUNG)
+    assert error.code().name == "UNAVAILABLE"
+    assert f"/job:{ended}/replica:0/task:0" in error.details()  # was shut down, or its connection has ended
     patience.until(lambda: servers["ps"].status()["steps_running"] == 0, "the end of the step at the other task")
 
 

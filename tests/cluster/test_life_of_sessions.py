@@ -30,7 +30,7 @@ from toolkit.runtime.session import Session
 
 pytestmark = pytest.mark.tensorflow
 #: more elements than are put before a cancellation has reached the server
-MANY = 1000
+MANY = 100_000
 ROOT = Path(__file__).resolve().parents[2]
 
 

@@ -57,6 +57,8 @@ TOKEN, ROOTS = "GRAPHMILL_CLUSTER_TOKEN", "GRAPHMILL_CLUSTER_CA"
 ALLOW = "GRAPHMILL_CLUSTER_ALLOW"
 #: seconds that steps have to end when a server is asked to
 DRAIN_SECONDS = 30.0
+#: for what is under way to be answered that a server ends
+_ANSWER_SECONDS = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,7 +209,8 @@ class ClusterServer:
             self._stopped.set()
         own_master.ended(self.target, self._masters)
         self.master.close()
-        self._server.stop(None)
+        self._task.shut_down()
+        self._server.stop(_ANSWER_SECONDS)
         self._workers.close()
         self._task.close()
         self._channels.close()

@@ -259,6 +259,11 @@ class Master:
         """Take no new sessions from now on."""
         self._closed.set()
 
+    @property
+    def is_closing(self) -> bool:
+        """Whether it takes no new sessions any more."""
+        return self._closed.is_set()
+
     def close(self) -> None:
         """Close all sessions. Closing twice is fine."""
         self.refuse()

@@ -202,6 +202,10 @@ class MasterService:
             self._running += 1
         try:
             return session.run_for(ending, run)
+        except CancelledError:
+            if self._master.is_closing and not ending.is_cancelled:  # a session recovers from that
+                raise UnavailableError(f"{self._master.own.name} was shut down while it ran the step") from None
+            raise
         finally:
             with self._lock:
                 self._running -= 1

@@ -26,6 +26,7 @@ from toolkit.errors import (
     CancelledError,
     InvalidArgumentError,
     ResourceExhaustedError,
+    UnavailableError,
     UnimplementedError,
 )
 from toolkit.formats import bounds
@@ -175,8 +176,10 @@ class WorkerService:
                 raise CancelledError("the call was cancelled")
             values = self._run(session, request, feeds, response)
         except Exception as error:
+            if isinstance(error, CancelledError) and self.task.is_shut_down:  # a session recovers from that
+                error = UnavailableError(f"{self.task.name} was shut down while it ran the step")
             if not request.store_errors_in_response_body:
-                raise
+                raise error
             code, message = statuses.status_of(error)
             response.status_code = code  # type: ignore[assignment]
             response.status_error_message = message

@@ -121,6 +121,14 @@ class Steps:
         with self._lock:
             return [step_id for step_id, step in self._running.items() if step.session is session]
 
+    def finish_all(self, error: OpError) -> None:
+        """All steps are over, and no session begins one any more."""
+        self.refuse_new()
+        with self._lock:
+            under_way = list(self._running)
+        for step_id in under_way:
+            self.finish(step_id, error)
+
     def finish(self, step_id: int, error: OpError | None = None) -> None:
         """The step is over: whoever waits for its tensors is told, and whoever comes later. Again is fine."""
         with self._lock:

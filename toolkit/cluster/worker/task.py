@@ -17,7 +17,14 @@ from toolkit.cluster.worker.step_logs import StepLogs
 from toolkit.cluster.worker.steps import Steps
 from toolkit.cluster.worker.transfers import RemoteSenders
 from toolkit.compiler.settings import Settings
-from toolkit.errors import AbortedError, AlreadyExistsError, InvalidArgumentError, NotFoundError, UsageError
+from toolkit.errors import (
+    AbortedError,
+    AlreadyExistsError,
+    InvalidArgumentError,
+    NotFoundError,
+    UnavailableError,
+    UsageError,
+)
 from toolkit.graph.device import DeviceSpec
 from toolkit.kernels import device_types
 from toolkit.limits.allowance import Allowance
@@ -71,6 +78,7 @@ class WorkerTask:
         devices: with incarnations that no other start of this task has had.
         resources: variables, queues and tables that sessions share which are not isolated.
         steps: that are under way.
+        is_shut_down: it runs no steps any more.
         logs: of transfers.
     """
 
@@ -105,6 +113,7 @@ class WorkerTask:
         self._pool = InterOpPool(inter_op_threads) if inter_op_threads else None
         self._senders: Senders = senders or RemoteSenders(self.logs, admission, compress_transfers, channels)
         self._cancellation = CancellationManager()
+        self.is_shut_down = False
         self._lock = threading.Lock()
         self._sessions: dict[str, WorkerSession] = {}
         #: who has made sessions here: its incarnation, and their handles
@@ -279,9 +288,15 @@ class WorkerTask:
         """Drop the variables, queues and tables of some containers, or of the default one."""
         self.resources.clear(list(containers) or [DEFAULT_CONTAINER])
 
+    def shut_down(self) -> None:
+        """End all steps; whoever takes part in one is told that this task is gone. Again is fine."""
+        self.is_shut_down = True
+        self.steps.finish_all(UnavailableError(f"{self.name} was shut down"))
+        self._cancellation.cancel()
+
     def close(self) -> None:
         """End everything: steps, sessions, connections."""
-        self._cancellation.cancel()
+        self.shut_down()
         for session in list(self._sessions.values()):
             self._end(session)
         self._sessions.clear()
