@@ -31,6 +31,15 @@ def test_all_ways_say_the_same(tmp_path: Path) -> None:
     assert read_specification(other) == spec
 
 
+def test_what_tf_config_has_is_a_cluster_file() -> None:
+    text = json.dumps({"cluster": JOBS, "task": {"type": "worker", "index": 1}, "environment": "cloud"})
+    assert ClusterSpec(parse_cluster(text)) == ClusterSpec(JOBS)
+    with pytest.raises(FormatError, match=r"^c:1: 'task' stands only beside 'cluster', as in TF_CONFIG$"):
+        parse_cluster("{jobs: {ps: [a:1]}, task: {type: ps, index: 0}}", "c")
+    with pytest.raises(FormatError, match=r"^c:1: a cluster file has either 'jobs' or 'local'$"):
+        parse_cluster("{cluster: {ps: [a:1]}, jobs: {ps: [a:1]}}", "c")
+
+
 @pytest.mark.tensorflow
 @pytest.mark.parametrize("jobs", [JOBS, {"worker": {1: "b:1", 3: "b:3"}}, {}])
 def test_as_tensorflow(tf: ModuleType, jobs: Any) -> None:

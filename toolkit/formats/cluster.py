@@ -10,6 +10,7 @@
         - {resources: {cpus: 2, gpus: 1, memory: 4G, fast_disk: 1}}    # of a Ray cluster (`run --engine ray`)
     default: /job:worker/task:0         # where nodes without a device go; default: the first task
 
+or what TF_CONFIG has, `{"cluster": {"ps": ["localhost:2222"], ...}}`, where "task" may stand beside it and is not read;
 or, for one process, just
 
     local: {CPU: 2}                     # /job:localhost/replica:0/task:0/device:CPU:0 and CPU:1
@@ -34,7 +35,9 @@ from toolkit.formats.documents import Yaml
 from toolkit.formats.quantities import BYTES, COUNT, read_quantity
 from toolkit.graph.device import LOCAL_JOB, DeviceSpec
 
-_TOP = ("jobs", "local", "default", "speeds", "links")
+_TOP = ("jobs", "local", "default", "speeds", "links", "cluster")
+#: what stands beside "cluster" in TF_CONFIG
+_BESIDE = ("task", "environment")
 _TASK = ("address", "devices", "resources")
 _BYTES, _COUNT = (BYTES, "4G"), (COUNT, "2")
 
@@ -121,9 +124,13 @@ class _Reader:
     def cluster(self, root: Any) -> Cluster:
         if root is None:
             self.fail(None, "the file is empty; a cluster file has 'jobs' or 'local'")
-        top = self.mapping(root, "a cluster file", _TOP)
-        if ("jobs" in top) == ("local" in top):
+        top = self.mapping(root, "a cluster file", (*_TOP, *_BESIDE))
+        if sum(word in top for word in ("jobs", "cluster", "local")) != 1:
             self.fail(root, "a cluster file has either 'jobs' or 'local'")
+        if "cluster" in top:
+            top["jobs"] = top["cluster"]
+        elif beside := [word for word in _BESIDE if word in top]:
+            self.fail(top[beside[0]], f"'{beside[0]}' stands only beside 'cluster', as in TF_CONFIG")
         if "local" in top:
             tasks = [Task(LOCAL_JOB, 0, "", self.counts(top["local"]))]
         else:
