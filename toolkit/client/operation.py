@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from schemas import node_def_pb2
 from toolkit.client import session_stack
-from toolkit.client.elements import GraphElement
+from toolkit.client.internals import OperationInternals
 from toolkit.client.tensor import Tensor
 from toolkit.graph.graph import node_to_proto
 from toolkit.graph.node import Node, Output
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 COLOCATION_PREFIX = b"loc:@"
 
 
-class Operation(GraphElement):
+class Operation(OperationInternals):
     """One node while the graph is being made.
 
     Attributes:

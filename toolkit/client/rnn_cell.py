@@ -425,6 +425,7 @@ class LSTMCell(LayerRNNCell):
         self._num_units, self._num_proj = num_units, num_proj
         self._use_peepholes = use_peepholes
         self._cell_clip, self._proj_clip = cell_clip, proj_clip
+        self._num_unit_shards, self._num_proj_shards = num_unit_shards, num_proj_shards
         self._initializer = initializer
         self._forget_bias = forget_bias
         self._state_is_tuple = state_is_tuple
@@ -438,6 +439,14 @@ class LSTMCell(LayerRNNCell):
     @property
     def output_size(self) -> int:
         return self._num_proj or self._num_units
+
+    @property
+    def _state_size(self) -> Any:
+        return self.state_size
+
+    @property
+    def _output_size(self) -> int:
+        return self.output_size
 
     def build(self, inputs_shape: Shape) -> None:
         units, rows = self._num_units, _width(inputs_shape, self) + self.output_size

@@ -92,7 +92,9 @@ class DropoutWrapper(_Wrapper):
         self._visitor = dropout_state_filter_visitor or _filter
         self._seed = seed
         given = {"input": input_keep_prob, "state": state_keep_prob, "output": output_keep_prob}
-        self._keep = {what: _probability(what, value) for what, value in given.items()}
+        for what, value in given.items():
+            setattr(self, f"_{what}_keep_prob", _probability(what, value))
+        self._variational_recurrent, self._input_size = variational_recurrent, input_size
         self._noise: dict[str, Any] = {}
         if not variational_recurrent:
             return
@@ -114,7 +116,7 @@ class DropoutWrapper(_Wrapper):
         return [noise(i, size) for i, size in enumerate(nest.flatten(sizes))]
 
     def _drops(self, what: str) -> bool:
-        keep = self._keep[what]
+        keep = getattr(self, f"_{what}_keep_prob")
         return not isinstance(keep, float) or keep < 1
 
     def _salted(self, what: str, number: int) -> int | None:
@@ -136,7 +138,7 @@ class DropoutWrapper(_Wrapper):
         return output, following
 
     def _dropped(self, what: str, values: Any, chosen: Any) -> Any:
-        keep = self._keep[what]
+        keep = getattr(self, f"_{what}_keep_prob")
         flat = nest.flatten_up_to(chosen, values)
         wanted = nest.flatten(chosen)
         out: list[Any] = []

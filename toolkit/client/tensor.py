@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, ParamSpec
 
 from toolkit.client import session_stack
-from toolkit.client.elements import GraphElement
+from toolkit.client.internals import TensorInternals
 from toolkit.client.tensor_shape import plain_shape
 from toolkit.errors import GraphError, NoValueError
 from toolkit.graph.dtypes import DType
@@ -48,7 +48,7 @@ def apply(name: str, *arguments: Any) -> Tensor:
     return _operators[name](*arguments)
 
 
-class Tensor(GraphElement):
+class Tensor(TensorInternals):
     """One output of an operation: a handle, not a value.
 
     Compares and hashes by identity, as in TensorFlow 1.

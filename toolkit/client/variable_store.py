@@ -10,12 +10,13 @@ import enum
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, ClassVar
 
 from toolkit.client import initializers, ops
 from toolkit.client.context import get_default_graph
 from toolkit.client.convert import DTypeLike, as_dtype, as_shape, convert_to_tensor, tensor_proto
 from toolkit.client.graph import Graph
+from toolkit.client.internals import Also
 from toolkit.client.partition import PartitionedVariable, Partitioner, partitioning_of
 from toolkit.client.scopes import init_scope
 from toolkit.client.tensor import Tensor
@@ -53,6 +54,18 @@ class VariableScope:
     use_resource: bool = False
     constraint: Callable[[Tensor], Tensor] | None = None
     name_scope: str = ""
+
+    _name: ClassVar[Any] = Also("name")
+    _reuse: ClassVar[Any] = Also("reuse")
+    _initializer: ClassVar[Any] = Also("initializer")
+    _regularizer: ClassVar[Any] = Also("regularizer")
+    _caching_device: ClassVar[Any] = Also("caching_device")
+    _partitioner: ClassVar[Any] = Also("partitioner")
+    _custom_getter: ClassVar[Any] = Also("custom_getter")
+    _dtype: ClassVar[Any] = Also("dtype")
+    _use_resource: ClassVar[Any] = Also("use_resource")
+    _constraint: ClassVar[Any] = Also("constraint")
+    _name_scope: ClassVar[Any] = Also("name_scope")
 
     @property
     def original_name_scope(self) -> str:

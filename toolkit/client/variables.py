@@ -24,8 +24,8 @@ from toolkit.client import array_ops, control_flow, ops, session_stack
 from toolkit.client.context import get_default_graph
 from toolkit.client.convert import DTypeLike, as_dtype, as_shape, convert_to_tensor
 from toolkit.client.creators import created
-from toolkit.client.elements import GraphElement
 from toolkit.client.grouping import group
+from toolkit.client.internals import Also, VariableInternals
 from toolkit.client.operation import Operation
 from toolkit.client.scopes import init_scope, name_scope
 from toolkit.client.tensor import IndexedSlices, Tensor, TensorLike
@@ -67,7 +67,7 @@ class SliceInfo:
         )
 
 
-class BaseVariable(GraphElement, PartialUpdates):
+class BaseVariable(VariableInternals, PartialUpdates):
     """What reference and resource variables share. Use `Variable` or `get_variable` to make one.
 
     Attributes:
@@ -262,6 +262,14 @@ for _name in (
 class RefVariable(BaseVariable):
     """A VariableV2 node; its tensor carries the reference."""
 
+    _variable: Any = Also("handle")
+
+    def _ref(self) -> Tensor:
+        return self.handle
+
+    def _as_graph_element(self) -> Tensor:
+        return self.handle
+
     def value(self) -> Tensor:
         return self.snapshot
 
@@ -302,6 +310,11 @@ class RefVariable(BaseVariable):
 
 class ResourceVariable(BaseVariable):
     """A VarHandleOp node; ops take its resource handle."""
+
+    _handle: Any = Also("handle")
+
+    def _as_graph_element(self) -> Tensor:
+        return self.snapshot
 
     is_resource = True
 

@@ -55,16 +55,16 @@ class BeamSearchDecoder(Decoder):
         coverage_penalty_weight: Any = 0.0, reorder_tensor_arrays: bool = True,
     ):  # fmt: skip
         check_cell("BeamSearchDecoder", cell, output_layer)
-        self._cell, self._output_layer, self._width = cell, output_layer, beam_width
+        self._cell, self._output_layer, self._beam_width = cell, output_layer, beam_width
         self._reorder_tensor_arrays = reorder_tensor_arrays
-        self._length_weight, self._coverage_weight = length_penalty_weight, coverage_penalty_weight
+        self._length_penalty_weight, self._coverage_penalty_weight = length_penalty_weight, coverage_penalty_weight
         self._embedding_fn = as_embedding(embedding)
         starts = vector(start_tokens, "start_tokens")
         self._end_token = scalar(end_token, "end_token")
         self._batch_size = array_ops.size(start_tokens)
         self._initial_cell_state: Any = nest.map_structure(self._split, initial_state, cell.state_size)
-        starts = array_ops.tile(array_ops.expand_dims(starts, 1), [1, beam_width])
-        self._start_inputs = self._embedding_fn(starts)
+        self._start_tokens = array_ops.tile(array_ops.expand_dims(starts, 1), [1, beam_width])
+        self._start_inputs = self._embedding_fn(self._start_tokens)
         self._finished = array_ops.one_hot(
             array_ops.zeros(array_ops.stack([self._batch_size]), dtypes.int32), beam_width, on_value=False,
             off_value=True, dtype=dtypes.bool_,
@@ -73,18 +73,18 @@ class BeamSearchDecoder(Decoder):
     def _split(self, t: Any, inner: Any) -> Any:
         if isinstance(t, TensorArray) or rank_of(t) < 1:
             return t
-        return split_beams(t, self._batch_size, self._width, inner)
+        return split_beams(t, self._batch_size, self._beam_width, inner)
 
     def _rows(self, t: Tensor) -> Tensor:
-        return merge_beams(t, self._batch_size, self._width, t.static_shape.slice(2))
+        return merge_beams(t, self._batch_size, self._beam_width, t.static_shape.slice(2))
 
     def _beams(self, t: Tensor) -> Tensor:
-        return split_beams(t, self._batch_size, self._width, t.static_shape.slice(1))
+        return split_beams(t, self._batch_size, self._beam_width, t.static_shape.slice(1))
 
     def _merged(self, t: Any, inner: Any) -> Any:
         if isinstance(t, TensorArray) or rank_of(t) < 2:
             return t
-        return merge_beams(t, self._batch_size, self._width, inner)
+        return merge_beams(t, self._batch_size, self._beam_width, inner)
 
     @property
     def batch_size(self) -> Any:
@@ -96,7 +96,7 @@ class BeamSearchDecoder(Decoder):
 
     @property
     def output_size(self) -> Any:
-        beams = as_shape([self._width])
+        beams = as_shape([self._beam_width])
         return BeamSearchDecoderOutput(beams, beams, beams)
 
     @property
@@ -109,12 +109,12 @@ class BeamSearchDecoder(Decoder):
         return nest.flatten(self._initial_cell_state)[0].dtype.base
 
     def initialize(self, name: str | None = None) -> tuple[Any, Any, Any]:
-        kind, width, batch = self._kind(), self._width, self._batch_size
+        kind, width, batch = self._kind(), self._beam_width, self._batch_size
         log_probs = array_ops.one_hot(
             array_ops.zeros(array_ops.stack([batch]), dtypes.int32), width, on_value=constant(0.0, kind),
             off_value=constant(-np.inf, kind), dtype=kind,
         )  # fmt: skip
-        alignments = alignments_of(self._initial_cell_state, self._coverage_weight)
+        alignments = alignments_of(self._initial_cell_state, self._coverage_penalty_weight)
         lengths = array_ops.zeros(array_ops.stack([batch, width]), dtypes.int64)
         state = BeamSearchDecoderState(
             self._initial_cell_state, log_probs, self._finished, lengths, () if alignments is None else alignments
@@ -122,7 +122,7 @@ class BeamSearchDecoder(Decoder):
         return self._finished, self._start_inputs, state
 
     def step(self, time: Any, inputs: Any, state: Any, name: str | None = None) -> tuple[Any, Any, Any, Any]:
-        batch, width = self._batch_size, self._width
+        batch, width = self._batch_size, self._beam_width
         with name_scope(name, "BeamSearchDecoderStep", [time, *nest.flatten(inputs)]):
             inputs = nest.map_structure(self._rows, inputs)
             inner = nest.map_structure(self._merged, state.cell_state, self._cell.state_size)
@@ -132,8 +132,9 @@ class BeamSearchDecoder(Decoder):
             if self._output_layer is not None:
                 outputs = self._output_layer(outputs)
             found, following = beam_search_step(
-                outputs, inner, state, batch, width, self._end_token, self._length_weight, self._coverage_weight
-            )
+                outputs, inner, state, batch, width, self._end_token, self._length_penalty_weight,
+                self._coverage_penalty_weight,
+            )  # fmt: skip
             next_inputs = cond(
                 math_ops.reduce_all(following.finished), lambda: self._start_inputs,
                 lambda: self._embedding_fn(found.predicted_ids),
@@ -146,7 +147,7 @@ class BeamSearchDecoder(Decoder):
         ids = gather_tree(outputs.predicted_ids, outputs.parent_ids, longest, self._end_token)
         if self._reorder_tensor_arrays:
             inner = nest.map_structure(
-                lambda t: sorted_beams(t, outputs.parent_ids, final_state.lengths, self._batch_size, self._width),
+                lambda t: sorted_beams(t, outputs.parent_ids, final_state.lengths, self._batch_size, self._beam_width),
                 final_state.cell_state,
             )  # fmt: skip
             final_state = final_state._replace(cell_state=inner)

@@ -177,11 +177,13 @@ class TrainingHelper(_Numbers):
             self._inputs = inputs
             if not time_major:
                 inputs = nest.map_structure(batch_and_time_exchanged, inputs)
-            self._arrays: Any = nest.map_structure(unstacked, inputs)
-            self._lengths = convert_to_tensor(sequence_length, name="sequence_length")
-            if self._lengths.static_shape.rank != 1:
-                raise GraphError(f"sequence_length is a vector [batch]; it has shape {self._lengths.static_shape}")
-            self._zeros: Any = nest.map_structure(lambda each: array_ops.zeros_like(each[0, :]), inputs)
+            self._input_tas: Any = nest.map_structure(unstacked, inputs)
+            self._sequence_length = convert_to_tensor(sequence_length, name="sequence_length")
+            if self._sequence_length.static_shape.rank != 1:
+                raise GraphError(
+                    f"sequence_length is a vector [batch]; it has shape {self._sequence_length.static_shape}"
+                )
+            self._zero_inputs: Any = nest.map_structure(lambda each: array_ops.zeros_like(each[0, :]), inputs)
             self._batch_size = array_ops.size(sequence_length)
 
     @property
@@ -190,17 +192,17 @@ class TrainingHelper(_Numbers):
 
     @property
     def sequence_length(self) -> Tensor:
-        return self._lengths
+        return self._sequence_length
 
     def _read(self, time: Any, finished: Tensor) -> Any:
         return cond(
-            math_ops.reduce_all(finished), lambda: self._zeros,
-            lambda: nest.map_structure(functools.partial(_at, time), self._arrays),
+            math_ops.reduce_all(finished), lambda: self._zero_inputs,
+            lambda: nest.map_structure(functools.partial(_at, time), self._input_tas),
         )  # fmt: skip
 
     def initialize(self, name: str | None = None) -> tuple[Any, Any]:
         with name_scope(name, "TrainingHelperInitialize"):
-            finished = ops.equal(0, self._lengths)
+            finished = ops.equal(0, self._sequence_length)
             return finished, self._read(0, finished)
 
     def sample(self, time: Any, outputs: Any, state: Any = None, name: str | None = None, **_: Any) -> Any:
@@ -212,7 +214,7 @@ class TrainingHelper(_Numbers):
     ) -> tuple[Any, Any, Any]:
         with name_scope(name, "TrainingHelperNextInputs", [time, *nest.flatten(outputs)]):
             following = time + 1
-            finished = ops.greater_equal(following, self._lengths)
+            finished = ops.greater_equal(following, self._sequence_length)
             return finished, self._read(following, finished), state
 
 
@@ -273,12 +275,12 @@ class SampleEmbeddingHelper(GreedyEmbeddingHelper):
         seed: int | None = None,
     ):  # fmt: skip
         super().__init__(embedding, start_tokens, end_token)
-        self._temperature, self._seed = softmax_temperature, seed
+        self._softmax_temperature, self._seed = softmax_temperature, seed
 
     def sample(self, time: Any, outputs: Any, state: Any, name: str | None = None) -> Any:
         logits = _one(outputs)
-        if self._temperature is not None:
-            logits = logits / self._temperature
+        if self._softmax_temperature is not None:
+            logits = logits / self._softmax_temperature
         return categorical_sample(logits, seed=self._seed)
 
 

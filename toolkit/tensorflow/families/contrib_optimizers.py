@@ -11,6 +11,7 @@ from toolkit.client import array_ops, clip_ops, math_ops, ops
 from toolkit.client.control_flow import cond
 from toolkit.client.scopes import control_dependencies
 from toolkit.client.train import adam_relatives, by_sign, decoupled, wrapped
+from toolkit.tensorflow.families.attributes import Adams, Momenta
 from toolkit.tensorflow.families.optimizers import Optimizer
 
 
@@ -26,7 +27,7 @@ def extend_with_decoupled_weight_decay(base_optimizer: type) -> type:
     return type(f"OptimizerWithDecay{base_optimizer.__name__}", (DecoupledWeightDecayExtension, base_optimizer), {})
 
 
-class AdamWOptimizer(decoupled.AdamW, Optimizer):
+class AdamWOptimizer(decoupled.AdamW, Optimizer, Adams):
     def __init__(
         self, weight_decay: Any, learning_rate: Any = 0.001, beta1: Any = 0.9, beta2: Any = 0.999,
         epsilon: Any = 1e-08, use_locking: bool = False, name: str = "AdamW",
@@ -34,7 +35,7 @@ class AdamWOptimizer(decoupled.AdamW, Optimizer):
         decoupled.AdamW.__init__(self, weight_decay, learning_rate, beta1, beta2, epsilon, use_locking, name)
 
 
-class MomentumWOptimizer(decoupled.MomentumW, Optimizer):
+class MomentumWOptimizer(decoupled.MomentumW, Optimizer, Momenta):
     def __init__(
         self, weight_decay: Any, learning_rate: Any, momentum: Any, use_locking: bool = False, name: str = "MomentumW",
         use_nesterov: bool = False,
@@ -42,7 +43,7 @@ class MomentumWOptimizer(decoupled.MomentumW, Optimizer):
         decoupled.MomentumW.__init__(self, weight_decay, learning_rate, momentum, use_locking, name, use_nesterov)
 
 
-class NadamOptimizer(Optimizer, decoupled.Nadam):
+class NadamOptimizer(Optimizer, decoupled.Nadam, Adams):
     def __init__(
         self, learning_rate: Any = 0.001, beta1: Any = 0.9, beta2: Any = 0.999, epsilon: Any = 1e-08,
         use_locking: bool = False, name: str = "Adam",
@@ -50,7 +51,7 @@ class NadamOptimizer(Optimizer, decoupled.Nadam):
         decoupled.Nadam.__init__(self, learning_rate, beta1, beta2, epsilon, use_locking, name)
 
 
-class LazyAdamOptimizer(Optimizer, decoupled.LazyAdam):
+class LazyAdamOptimizer(Optimizer, decoupled.LazyAdam, Adams):
     def __init__(
         self, learning_rate: Any = 0.001, beta1: Any = 0.9, beta2: Any = 0.999, epsilon: Any = 1e-08,
         use_locking: bool = False, name: str = "Adam",
@@ -68,7 +69,7 @@ class LARSOptimizer(Optimizer, decoupled.LARS):
         )
 
 
-class AdaMaxOptimizer(Optimizer, adam_relatives.AdaMax):
+class AdaMaxOptimizer(Optimizer, adam_relatives.AdaMax, Adams):
     def __init__(
         self, learning_rate: Any = 0.001, beta1: Any = 0.9, beta2: Any = 0.999, epsilon: Any = 1e-08,
         use_locking: bool = False, name: str = "AdaMax",
@@ -76,7 +77,7 @@ class AdaMaxOptimizer(Optimizer, adam_relatives.AdaMax):
         adam_relatives.AdaMax.__init__(self, learning_rate, beta1, beta2, epsilon, use_locking, name)
 
 
-class AdamGSOptimizer(Optimizer, adam_relatives.StepCountingAdam):
+class AdamGSOptimizer(Optimizer, adam_relatives.StepCountingAdam, Adams):
     def __init__(
         self, global_step: Any = 0, learning_rate: Any = 0.001, beta1: Any = 0.9, beta2: Any = 0.999,
         epsilon: Any = 1e-08, use_locking: bool = False, name: str = "Adam",

@@ -13,6 +13,7 @@ from typing import Any, Self, cast
 from schemas import graph_pb2, op_def_pb2, versions_pb2
 from toolkit.client import context, convert, create, importing, scopes
 from toolkit.client.graph import Graph as ClientGraph
+from toolkit.client.internals import Also
 from toolkit.client.operation import Operation
 from toolkit.client.tensor import Tensor
 from toolkit.client.tensor_shape import TensorShape
@@ -41,6 +42,34 @@ class Graph(ClientGraph):
         super().__init__()
         self._unfeedable: set[Tensor] = set()
         self._unfetchable: set[Operation] = set()
+
+    @property
+    def _nodes_by_name(self) -> dict[str, Operation]:
+        return {op.name: op for op in self.get_operations()}
+
+    @property
+    def _nodes_by_id(self) -> dict[int, Operation]:
+        return dict(enumerate(self.get_operations(), 1))
+
+    @property
+    def _version(self) -> int:
+        return self.version
+
+    _last_id = _version
+
+    @property
+    def _name_stack(self) -> str:
+        return self._scope
+
+    _collections = Also("collections")
+    _seed = Also("seed")
+
+    def _unsafe_unfinalize(self) -> None:
+        self.unfinalize()
+
+    def _as_graph_def(self, from_version: int | None = None, add_shapes: bool = False) -> Any:
+        """The GraphDef and the version of the graph."""
+        return self.as_graph_def(from_version, add_shapes), self.version
 
     @property
     def feeds_all(self) -> bool:

@@ -13,6 +13,7 @@ from toolkit.client.scopes import control_dependencies
 from toolkit.client.tensor import IndexedSlices
 from toolkit.client.train import averages, optimizer, optimizers, proximal
 from toolkit.errors import GraphError
+from toolkit.tensorflow.families.attributes import Adams, Also, LearningRate, Momenta, Penalties
 
 
 class Optimizer(optimizer.Optimizer):
@@ -157,12 +158,12 @@ class Optimizer(optimizer.Optimizer):
         return self.name
 
 
-class GradientDescentOptimizer(Optimizer, optimizers.GradientDescent):
+class GradientDescentOptimizer(Optimizer, optimizers.GradientDescent, LearningRate):
     def __init__(self, learning_rate: Any, use_locking: bool = False, name: str = "GradientDescent"):
         optimizers.GradientDescent.__init__(self, learning_rate, use_locking, name)
 
 
-class MomentumOptimizer(Optimizer, optimizers.Momentum):
+class MomentumOptimizer(Optimizer, optimizers.Momentum, Momenta):
     def __init__(
         self, learning_rate: Any, momentum: Any, use_locking: bool = False, name: str = "Momentum",
         use_nesterov: bool = False,
@@ -170,7 +171,7 @@ class MomentumOptimizer(Optimizer, optimizers.Momentum):
         optimizers.Momentum.__init__(self, learning_rate, momentum, use_locking, name, use_nesterov)
 
 
-class AdamOptimizer(Optimizer, optimizers.Adam):
+class AdamOptimizer(Optimizer, optimizers.Adam, Adams):
     def __init__(
         self, learning_rate: Any = 0.001, beta1: Any = 0.9, beta2: Any = 0.999, epsilon: Any = 1e-08,
         use_locking: bool = False, name: str = "Adam", use_own_namescope_for_non_slot_vars: bool = False,
@@ -178,7 +179,9 @@ class AdamOptimizer(Optimizer, optimizers.Adam):
         optimizers.Adam.__init__(self, learning_rate, beta1, beta2, epsilon, use_locking, name)
 
 
-class AdagradOptimizer(Optimizer, optimizers.Adagrad):
+class AdagradOptimizer(Optimizer, optimizers.Adagrad, LearningRate):
+    _initial_accumulator_value = Also("_initial")
+
     def __init__(
         self, learning_rate: Any, initial_accumulator_value: float = 0.1, use_locking: bool = False,
         name: str = "Adagrad",
@@ -187,6 +190,11 @@ class AdagradOptimizer(Optimizer, optimizers.Adagrad):
 
 
 class AdadeltaOptimizer(Optimizer, optimizers.Adadelta):
+    _lr = Also("_rate")
+    _lr_t = Also("_rate_t", unset=None)
+    _rho_t: Any = None
+    _epsilon_t: Any = None
+
     def __init__(
         self, learning_rate: Any = 0.001, rho: Any = 0.95, epsilon: Any = 1e-08, use_locking: bool = False,
         name: str = "Adadelta",
@@ -194,7 +202,11 @@ class AdadeltaOptimizer(Optimizer, optimizers.Adadelta):
         optimizers.Adadelta.__init__(self, learning_rate, rho, epsilon, use_locking, name)
 
 
-class RMSPropOptimizer(Optimizer, optimizers.RMSProp):
+class RMSPropOptimizer(Optimizer, optimizers.RMSProp, LearningRate):
+    _decay_tensor = Also("_decay_t", unset=None)
+    _momentum_tensor = Also("_momentum_t", unset=None)
+    _epsilon_tensor = Also("_epsilon_t", unset=None)
+
     def __init__(
         self, learning_rate: Any, decay: Any = 0.9, momentum: Any = 0.0, epsilon: Any = 1e-10,
         use_locking: bool = False, centered: bool = False, name: str = "RMSProp",
@@ -202,7 +214,13 @@ class RMSPropOptimizer(Optimizer, optimizers.RMSProp):
         optimizers.RMSProp.__init__(self, learning_rate, decay, momentum, epsilon, use_locking, centered, name)
 
 
-class FtrlOptimizer(Optimizer, optimizers.Ftrl):
+class FtrlOptimizer(Optimizer, optimizers.Ftrl, Penalties):
+    _learning_rate_power = Also("_power")
+    _learning_rate_power_tensor = Also("_power_t", unset=None)
+    _initial_accumulator_value = Also("_initial")
+    _l2_shrinkage_regularization_strength = Also("_shrinkage")
+    _l2_shrinkage_regularization_strength_tensor = Also("_shrinkage_t", unset=None)
+
     def __init__(
         self, learning_rate: Any, learning_rate_power: float = -0.5, initial_accumulator_value: float = 0.1,
         l1_regularization_strength: float = 0.0, l2_regularization_strength: float = 0.0, use_locking: bool = False,
@@ -216,7 +234,9 @@ class FtrlOptimizer(Optimizer, optimizers.Ftrl):
         )  # fmt: skip
 
 
-class AdagradDAOptimizer(Optimizer, proximal.AdagradDA):
+class AdagradDAOptimizer(Optimizer, proximal.AdagradDA, Penalties):
+    _initial_gradient_squared_accumulator_value = Also("_initial")
+
     def __init__(
         self, learning_rate: Any, global_step: Any, initial_gradient_squared_accumulator_value: float = 0.1,
         l1_regularization_strength: float = 0.0, l2_regularization_strength: float = 0.0, use_locking: bool = False,
@@ -228,7 +248,9 @@ class AdagradDAOptimizer(Optimizer, proximal.AdagradDA):
         )  # fmt: skip
 
 
-class ProximalAdagradOptimizer(Optimizer, proximal.ProximalAdagrad):
+class ProximalAdagradOptimizer(Optimizer, proximal.ProximalAdagrad, Penalties):
+    _initial_accumulator_value = Also("_initial")
+
     def __init__(
         self, learning_rate: Any, initial_accumulator_value: float = 0.1, l1_regularization_strength: float = 0.0,
         l2_regularization_strength: float = 0.0, use_locking: bool = False, name: str = "ProximalAdagrad",
@@ -239,7 +261,7 @@ class ProximalAdagradOptimizer(Optimizer, proximal.ProximalAdagrad):
         )  # fmt: skip
 
 
-class ProximalGradientDescentOptimizer(Optimizer, proximal.ProximalGradientDescent):
+class ProximalGradientDescentOptimizer(Optimizer, proximal.ProximalGradientDescent, Penalties):
     def __init__(
         self, learning_rate: Any, l1_regularization_strength: float = 0.0, l2_regularization_strength: float = 0.0,
         use_locking: bool = False, name: str = "ProximalGradientDescent",
@@ -251,6 +273,8 @@ class ProximalGradientDescentOptimizer(Optimizer, proximal.ProximalGradientDesce
 
 class ExponentialMovingAverage(averages.ExponentialMovingAverage):
     """Moving averages of variables and tensors."""
+
+    _name = Also("name")
 
     def __init__(
         self, decay: Any, num_updates: Any = None, zero_debias: bool = False, name: str = "ExponentialMovingAverage"

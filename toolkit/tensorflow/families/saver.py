@@ -52,12 +52,12 @@ class Saver:
         if builder is not None and type(builder) is not BaseSaverBuilder:
             raise ValueError(f"{builder!r}: savers with nodes of their own are not supported; leave builder out")
         self._graph = context.get_default_graph()
-        self._pad = pad_step_number
-        self._empty = False
-        self._built = False
-        self._allows_none = allow_empty
+        self._pad_step_number = pad_step_number
+        self._is_empty = False
+        self._is_built = False
+        self._allow_empty = allow_empty
         self._var_list = var_list
-        self._scope = name
+        self._name = name
         self._sharded = sharded
         # one RestoreV2 reads everything, so there is no order to ask for: restore_sequentially changes nothing
         self._options: dict[str, Any] = {
@@ -66,7 +66,7 @@ class Saver:
             "version": write_version,
         }  # fmt: skip
         self._runs: runtime.Saver | None = None
-        self._relative = save_relative_paths
+        self._save_relative_paths = save_relative_paths
         self.saver_def: saver_pb2.SaverDef | None = saver_def
         if not defer_build:
             self.build()
@@ -77,18 +77,18 @@ class Saver:
         Raises:
             ValueError: there are no variables, and `allow_empty` was not given; a SaverDef lacks a name.
         """
-        if self._built:
+        if self._is_built:
             return
-        self._built = True
+        self._is_built = True
         if self.saver_def is not None:
             self._take_def(self.saver_def)
             return
         if self._var_list is None:
             self._var_list = all_saveable()
         if not self._var_list:
-            if not self._allows_none:
+            if not self._allow_empty:
                 raise ValueError("No variables to save")
-            self._empty = True
+            self._is_empty = True
             return
         self.saver_def = ClientSaver(self._var_list, **self._options).saver_def
         self._graph.extras.setdefault(SAVERS, []).append(self.saver_def)
@@ -96,9 +96,9 @@ class Saver:
     def _take_def(self, given: Any) -> None:
         if not hasattr(given, "save_tensor_name"):
             raise ValueError(f"saver_def is a SaverDef message, not {given!r}")
-        if self._scope:
+        if self._name:
             for field in _NAMES:
-                setattr(given, field, _in_scope(self._scope, getattr(given, field)))
+                setattr(given, field, _in_scope(self._name, getattr(given, field)))
         for field in ("save_tensor_name", "restore_op_name"):
             if not getattr(given, field):
                 raise ValueError(f"the SaverDef has no {field}; give one that as_saver_def() of a saver returned")
@@ -107,7 +107,7 @@ class Saver:
     def _runtime(self) -> runtime.Saver:
         if self._runs is None:
             self._runs = runtime.Saver(MetaGraph(self._graph.core, saver=self.saver_def))
-            self._runs.policy.relative = self._relative
+            self._runs.policy.relative = self._save_relative_paths
         return self._runs
 
     def save(
@@ -122,7 +122,7 @@ class Saver:
             ValueError: the name of the state file is a path, or the checkpoint's.
             TypeError: it is no session.
         """
-        if not self._built:
+        if not self._is_built:
             raise RuntimeError("the saver has no nodes yet; call build() before save()")
         if os.path.split(latest_filename or "")[0]:
             raise ValueError(f"latest_filename '{latest_filename}' is a path; it names a file beside the checkpoint")
@@ -134,7 +134,7 @@ class Saver:
             raise TypeError(f"sess must be a Session; got {sess!r}")
         prefix = save_path if global_step is None else f"{save_path}-{self._step(sess, global_step)}"
         written = None
-        if not self._empty:
+        if not self._is_empty:
             saver = self._runtime()
             saver.policy.latest_filename = latest_filename
             saver.policy.meta_graph_suffix = meta_graph_suffix
@@ -150,7 +150,7 @@ class Saver:
 
     def _step(self, sess: Any, step: Any) -> str:
         number = int(step) if isinstance(step, int | np.integer) else int(sess.run(step))
-        return f"{number:08d}" if self._pad else f"{number:d}"
+        return f"{number:08d}" if self._pad_step_number else f"{number:d}"
 
     def restore(self, sess: Any, save_path: str) -> None:
         """Read a checkpoint into the variables, by their names; an object-based one by the names it was written from.
@@ -159,7 +159,7 @@ class Saver:
             ValueError: there is no such checkpoint.
             NotFoundError, InvalidArgumentError: it has not what the graph needs.
         """
-        if self._empty:
+        if self._is_empty:
             return
         if save_path is None:  # pyright: ignore[reportUnnecessaryComparison]
             raise ValueError("save_path is None; expected the prefix of a checkpoint")
@@ -190,6 +190,19 @@ class Saver:
         with self._graph.as_default():
             Saver(renamed).restore(sess, save_path)
         return True
+
+    @property
+    def _max_to_keep(self) -> int:
+        return self._options["max_to_keep"] if self.saver_def is None else self.saver_def.max_to_keep
+
+    @property
+    def _last_checkpoints(self) -> list[tuple[str, float]]:
+        """Pairs of a checkpoint and when it was written, oldest first: those that count, to be changed in place."""
+        return self._runtime().policy.last if self._is_built else []
+
+    @_last_checkpoints.setter
+    def _last_checkpoints(self, pairs: list[tuple[str, float]]) -> None:
+        self._runtime().policy.last = pairs
 
     @property
     def last_checkpoints(self) -> list[str]:

@@ -136,6 +136,10 @@ class BaseSession(runtime.Session):
                 listener(graph)
 
     @property
+    def _graph(self) -> Any:
+        return self.graph
+
+    @property
     def sess_str(self) -> bytes:
         return self._target.encode() if self.is_remote else b""
 

@@ -38,9 +38,9 @@ class SyncReplicasOptimizer(Optimizer):
         total = replicas_to_aggregate if total_num_replicas is None else total_num_replicas
         log().info("SyncReplicasOptimizer: %s gradients of %s replicas are averaged", replicas_to_aggregate, total)
         self._opt = opt
-        self._aggregated = replicas_to_aggregate
-        self._total = total
-        self._tokens = max(total, replicas_to_aggregate)
+        self._replicas_to_aggregate = replicas_to_aggregate
+        self._total_num_replicas = total
+        self._tokens_per_step = max(total, replicas_to_aggregate)
         self._averages = variable_averages, variables_to_average
         self._accumulators: list[tuple[Any, str]] = []
         self._runner: Any = None
@@ -92,7 +92,7 @@ class SyncReplicasOptimizer(Optimizer):
                     token = self._token_queue.dequeue()
                 train = ops.assign(local_step.handle, token)
                 with control_dependencies([update]):
-                    tokens = array_ops.fill([self._tokens], global_step)
+                    tokens = array_ops.fill([self._tokens_per_step], global_step)
                     synchronized = self._token_queue.enqueue_many((tokens,))
                 moving, averaged = self._averages
                 if moving is not None:
@@ -114,11 +114,11 @@ class SyncReplicasOptimizer(Optimizer):
             if isinstance(grad, Tensor):
                 made = queues.ConditionalAccumulator(grad.dtype, variable.get_shape(), f"{variable.name}/grad_accum")
                 added.append(made.apply_grad(grad, local_step=local_step))
-                average = made.take_grad(self._aggregated)
+                average = made.take_grad(self._replicas_to_aggregate)
             elif isinstance(grad, IndexedSlices):
                 made = queues.SparseConditionalAccumulator(grad.dtype, (), f"{variable.name}/grad_accum")
                 added.append(made.apply_indexed_slices_grad(grad, local_step=local_step))
-                average = made.take_indexed_slices_grad(self._aggregated)
+                average = made.take_indexed_slices_grad(self._replicas_to_aggregate)
             else:
                 raise ValueError(f"the gradient of '{variable.name}' is {grad!r}; expected a tensor or IndexedSlices")
             self._accumulators.append((made, variable.device))
@@ -140,9 +140,9 @@ class SyncReplicasOptimizer(Optimizer):
             ValueError: `apply_gradients` has not been called; the tokens are too few for a first step.
         """
         self._require_applied("get_init_tokens_op")
-        needed = self._aggregated - self._total
+        needed = self._replicas_to_aggregate - self._total_num_replicas
         if num_tokens == -1:
-            num_tokens = self._aggregated
+            num_tokens = self._replicas_to_aggregate
         elif num_tokens < needed:
             raise ValueError(f"num_tokens is {num_tokens}; the first step needs {needed}")
         if num_tokens <= 0:
