@@ -97,7 +97,7 @@ def test_subclasses_read_and_set_them() -> None:
 
     class Halved(tf.train.AdamOptimizer):
         def _prepare(self) -> None:
-            super()._prepare()
+            super()._prepare()  # type: ignore[misc]
             self._lr_t = tf.convert_to_tensor(self._lr / 2)
 
     with tf.Graph().as_default():
@@ -118,6 +118,9 @@ def test_parts_of_graphs() -> None:
         assert total._op is total.op
         assert total._shape.as_list() == total._shape_as_list() == [2]
         assert (total._rank(), total._shape_tuple()) == (1, (2,))
+        unknown = tf.placeholder(tf.float32, [None, 3])
+        assert (unknown._shape_tuple(), unknown._shape_as_list()) == ((None, 3), [None, 3])
+        assert tf.placeholder(tf.float32)._shape_tuple() is None
         assert v._variable is v._ref() and v._variable.op is v.op
         assert v._snapshot.name == "v/read:0"
         assert v._initializer_op is v.initializer

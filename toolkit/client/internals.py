@@ -98,11 +98,11 @@ class TensorInternals(GraphElement):
 
     def _shape_tuple(self) -> tuple[int | None, ...] | None:
         shape = self._static()
-        return None if shape.rank is None else tuple(shape.as_list())
+        return None if shape.dims is None else tuple(shape.dims)
 
     def _shape_as_list(self) -> list[int | None] | None:
         shape = self._static()
-        return None if shape.rank is None else shape.as_list()
+        return None if shape.dims is None else list(shape.dims)
 
     def _static(self) -> Any:
         found: Any = self

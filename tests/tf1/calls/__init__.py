@@ -84,7 +84,7 @@ _MACHINE = dict.fromkeys(
     """
     test.assert_equal_graph_def test.compute_gradient test.compute_gradient_error test.create_local_cluster
     test.is_built_with_gpu_support test.is_built_with_rocm test.is_built_with_xla test.is_cpu_target_available
-    test.with_eager_op_as_function test.disable_with_predicate config.experimental_connect_to_cluster
+    test.with_eager_op_as_function test.disable_with_predicate test.benchmark_config config.experimental_connect_to_cluster
     config.experimental_connect_to_host config.experimental_functions_run_eagerly
     config.experimental_run_functions_eagerly config.functions_run_eagerly config.get_logical_device_configuration
     config.get_soft_device_placement config.get_visible_devices config.list_logical_devices

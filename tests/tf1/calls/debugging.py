@@ -26,6 +26,14 @@ CALLS: dict[str, list[str]] = {
         "tf.verify_tensor_all_finite(f(2), 'm')", "tf.debugging.assert_all_finite(x=d(2), message='m', name='n')",
     ],
     "debugging.assert_integer": ["tf.assert_integer(i(2))", "tf.debugging.assert_integer(l(2), message='m', name='n')"],
+    "debugging.assert_shapes": [
+        "tf.debugging.assert_shapes({f(2, 3): ('N', 'Q'), i(2, 4): ('N', 'D')})",
+        "tf.debugging.assert_shapes([(f(None, 3), ('N', 3)), (i(None, 4), ('N', 'D')), (d(None), ['D'])])",
+        "tf.debugging.assert_shapes([(f(None), ()), (f(), ('N',))], message='m', name='n')",
+        "tf.debugging.assert_shapes([(tf.placeholder(tf.float32), ('N', 'M')), (f(None, None), ('M', None))])",
+        "tf.debugging.assert_shapes([(tf.placeholder(tf.float32), ('*', 'N', 4)), (f(None, 2), '.N')], ['d'], 5)",
+        "tf.debugging.assert_shapes([(f(2, None, 3), (..., 'N')), (f(3, None), None), (f(None), ('*', 'N'))])",
+    ],
     "debugging.assert_type": [
         "tf.assert_type(i(2), tf.int32)", "tf.debugging.assert_type(f(2), tf.float32, message='m', name='n')",
     ],

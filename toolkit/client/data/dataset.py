@@ -233,10 +233,15 @@ class Dataset:
     def map(
         self, map_func: Callable[..., Any], num_parallel_calls: Any = None, deterministic: Any = None,
         synchronous: Any = None, use_unbounded_threadpool: bool = False, name: str | None = None,
+        num_threads: Any = None, output_buffer_size: Any = None,
     ) -> Dataset:  # fmt: skip
-        return _part("mapping").map_elements(
-            self, map_func, num_parallel_calls, deterministic, bool(synchronous), use_unbounded_threadpool
+        """`num_threads` and `output_buffer_size` are those of tf.contrib.data before release 1.4: calls at the same
+        time, and elements that are made ahead."""
+        calls = num_threads if num_parallel_calls is None else num_parallel_calls
+        made = _part("mapping").map_elements(
+            self, map_func, calls, deterministic, bool(synchronous), use_unbounded_threadpool
         )
+        return made if output_buffer_size is None else made.prefetch(output_buffer_size)
 
     def map_with_legacy_function(
         self, map_func: Callable[..., Any], num_parallel_calls: Any = None, deterministic: Any = None,

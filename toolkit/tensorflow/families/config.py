@@ -91,6 +91,21 @@ def set_logical_device_configuration(device: Any, logical_devices: Any) -> None:
     settings.devices = list(logical_devices)
 
 
+class VirtualDeviceConfiguration(NamedTuple):
+    """How a processor is cut into devices, as 1.x knows it."""
+
+    memory_limit: Any = None
+
+
+def get_virtual_device_configuration(device: Any) -> Any:
+    return get_logical_device_configuration(device)
+
+
+def set_virtual_device_configuration(device: Any, virtual_devices: Any) -> None:
+    """As `set_logical_device_configuration`."""
+    set_logical_device_configuration(device, virtual_devices)
+
+
 def _known(device: Any) -> None:
     if device != _CPU:
         raise ValueError(f"there is no device {device}; there is: {_CPU.name}")

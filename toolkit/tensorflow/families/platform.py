@@ -8,6 +8,7 @@ import fnmatch
 import glob
 import logging as python_logging
 import os
+import re
 import shutil
 import sys
 import unittest
@@ -354,7 +355,16 @@ def get_temp_dir() -> str:
 
 
 def test_main(argv: Any = None) -> None:
-    unittest.main(argv=argv)
+    """Run the program's tests, or with --benchmarks=PATTERN its benchmarks."""
+    arguments = list(sys.argv if argv is None else argv)
+    asked = [each for each in arguments if re.match("--?benchmarks=", each)]
+    if not asked:
+        unittest.main(argv=argv)
+        return
+    from toolkit.tensorflow.families import benchmarks
+
+    benchmarks.run_benchmarks(asked[0].partition("=")[2])
+    sys.exit()
 
 
 def is_built_with_cuda() -> bool:

@@ -9,6 +9,7 @@ HOMES: dict[str, str] = {
         debugging.assert_scalar debugging.is_numeric_tensor debugging.assert_same_float_dtype
         debugging.assert_proper_iterable
     """,
+    "toolkit.client.shape_assertions": "debugging.assert_shapes",
     "toolkit.client.control_flow": "debugging.Assert",
     "toolkit.client.confusion": "math.confusion_matrix",
     "toolkit.tensorflow.families.debugging": "debugging.assert_all_finite",

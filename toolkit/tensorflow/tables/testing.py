@@ -6,6 +6,7 @@ HOMES: dict[str, str] = {
         test.create_local_cluster test.is_built_with_gpu_support test.is_built_with_rocm test.is_built_with_xla
         test.is_cpu_target_available test.with_eager_op_as_function test.disable_with_predicate test.StubOutForTesting
     """,
+    "toolkit.tensorflow.families.benchmarks": "test.Benchmark test.benchmark_config",
     "toolkit.tensorflow.families.config": """
         config.LogicalDevice config.LogicalDeviceConfiguration config.PhysicalDevice
         config.experimental_connect_to_cluster config.experimental_connect_to_host
@@ -20,6 +21,8 @@ HOMES: dict[str, str] = {
         config.experimental.get_memory_growth config.experimental.get_synchronous_execution
         config.experimental.set_device_policy config.experimental.set_memory_growth
         config.experimental.set_synchronous_execution config.experimental_list_devices
+        config.experimental.VirtualDeviceConfiguration config.experimental.get_virtual_device_configuration
+        config.experimental.set_virtual_device_configuration
         debugging.get_log_device_placement debugging.set_log_device_placement
     """,
     "toolkit.tensorflow.families.resources": """
