@@ -80,6 +80,9 @@ _SESSIONS = dict.fromkeys(
     ("train.MonitoredTrainingSession", "train.assert_global_step", "train.basic_train_loop"),
     "sessions, loops and checks: test_monitored_sessions, test_supervisor",
 )
+_PROFILES = dict.fromkeys(
+    ("profiler.profile", "profiler.write_op_log"), "look at graphs and runs, and make no nodes: test_profiler"
+)
 _MACHINE = dict.fromkeys(
     """
     test.assert_equal_graph_def test.compute_gradient test.compute_gradient_error test.create_local_cluster
@@ -122,5 +125,6 @@ _RUN = dict.fromkeys(
 
 #: functions that have no calls here, and where they are tested
 ELSEWHERE: dict[str, str] = {
-    **_PLACES, **_SILENT, **_COUNTED, **_MESSAGES, **_SESSIONS, **_MACHINE, **_VALUES, **_RUN, **_COLUMNS
+    **_PLACES, **_SILENT, **_COUNTED, **_MESSAGES, **_SESSIONS, **_MACHINE, **_VALUES, **_RUN, **_COLUMNS,
+    **_PROFILES,
 }  # fmt: skip
