@@ -24,7 +24,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x18schemas/tfprof_log.proto\x12\x10graphmill.tfprof\"\xd2\x01\n\x07\x43odeDef\x12/\n\x06traces\x18\x01 \x03(\x0b\x32\x1f.graphmill.tfprof.CodeDef.Trace\x1a\x95\x01\n\x05Trace\x12\x0c\n\x04\x66ile\x18\x01 \x01(\t\x12\x0f\n\x07\x66ile_id\x18\x06 \x01(\x03\x12\x0e\n\x06lineno\x18\x02 \x01(\x05\x12\x10\n\x08\x66unction\x18\x03 \x01(\t\x12\x13\n\x0b\x66unction_id\x18\x07 \x01(\x03\x12\x0c\n\x04line\x18\x04 \x01(\t\x12\x0f\n\x07line_id\x18\x08 \x01(\x03\x12\x17\n\x0f\x66unc_start_line\x18\x05 \x01(\x05\"i\n\nOpLogEntry\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x11\n\tfloat_ops\x18\x02 \x01(\x03\x12\r\n\x05types\x18\x03 \x03(\t\x12+\n\x08\x63ode_def\x18\x04 \x01(\x0b\x32\x19.graphmill.tfprof.CodeDef\"\xb6\x01\n\nOpLogProto\x12\x31\n\x0blog_entries\x18\x01 \x03(\x0b\x32\x1c.graphmill.tfprof.OpLogEntry\x12\x42\n\x0cid_to_string\x18\x02 \x03(\x0b\x32,.graphmill.tfprof.OpLogProto.IdToStringEntry\x1a\x31\n\x0fIdToStringEntry\x12\x0b\n\x03key\x18\x01 \x01(\x03\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x18schemas/tfprof_log.proto\x12\x10graphmill.tfprof\"\xb5\x01\n\x07\x43odeDef\x12/\n\x06traces\x18\x01 \x03(\x0b\x32\x1f.graphmill.tfprof.CodeDef.Trace\x1ay\n\x05Trace\x12\x0f\n\x07\x66ile_id\x18\x06 \x01(\x03\x12\x0e\n\x06lineno\x18\x02 \x01(\x05\x12\x13\n\x0b\x66unction_id\x18\x07 \x01(\x03\x12\x0f\n\x07line_id\x18\x08 \x01(\x03\x12\x17\n\x0f\x66unc_start_line\x18\x05 \x01(\x05J\x04\x08\x01\x10\x02J\x04\x08\x03\x10\x04J\x04\x08\x04\x10\x05\"i\n\nOpLogEntry\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x11\n\tfloat_ops\x18\x02 \x01(\x03\x12\r\n\x05types\x18\x03 \x03(\t\x12+\n\x08\x63ode_def\x18\x04 \x01(\x0b\x32\x19.graphmill.tfprof.CodeDef\"\xb6\x01\n\nOpLogProto\x12\x31\n\x0blog_entries\x18\x01 \x03(\x0b\x32\x1c.graphmill.tfprof.OpLogEntry\x12\x42\n\x0cid_to_string\x18\x02 \x03(\x0b\x32,.graphmill.tfprof.OpLogProto.IdToStringEntry\x1a\x31\n\x0fIdToStringEntry\x12\x0b\n\x03key\x18\x01 \x01(\x03\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -34,13 +34,13 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_OPLOGPROTO_IDTOSTRINGENTRY']._loaded_options = None
   _globals['_OPLOGPROTO_IDTOSTRINGENTRY']._serialized_options = b'8\001'
   _globals['_CODEDEF']._serialized_start=47
-  _globals['_CODEDEF']._serialized_end=257
-  _globals['_CODEDEF_TRACE']._serialized_start=108
-  _globals['_CODEDEF_TRACE']._serialized_end=257
-  _globals['_OPLOGENTRY']._serialized_start=259
-  _globals['_OPLOGENTRY']._serialized_end=364
-  _globals['_OPLOGPROTO']._serialized_start=367
-  _globals['_OPLOGPROTO']._serialized_end=549
-  _globals['_OPLOGPROTO_IDTOSTRINGENTRY']._serialized_start=500
-  _globals['_OPLOGPROTO_IDTOSTRINGENTRY']._serialized_end=549
+  _globals['_CODEDEF']._serialized_end=228
+  _globals['_CODEDEF_TRACE']._serialized_start=107
+  _globals['_CODEDEF_TRACE']._serialized_end=228
+  _globals['_OPLOGENTRY']._serialized_start=230
+  _globals['_OPLOGENTRY']._serialized_end=335
+  _globals['_OPLOGPROTO']._serialized_start=338
+  _globals['_OPLOGPROTO']._serialized_end=520
+  _globals['_OPLOGPROTO_IDTOSTRINGENTRY']._serialized_start=471
+  _globals['_OPLOGPROTO_IDTOSTRINGENTRY']._serialized_end=520
 # @@protoc_insertion_point(module_scope)

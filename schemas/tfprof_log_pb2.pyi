@@ -9,24 +9,18 @@ DESCRIPTOR: _descriptor.FileDescriptor
 class CodeDef(_message.Message):
     __slots__ = ("traces",)
     class Trace(_message.Message):
-        __slots__ = ("file", "file_id", "lineno", "function", "function_id", "line", "line_id", "func_start_line")
-        FILE_FIELD_NUMBER: _ClassVar[int]
+        __slots__ = ("file_id", "lineno", "function_id", "line_id", "func_start_line")
         FILE_ID_FIELD_NUMBER: _ClassVar[int]
         LINENO_FIELD_NUMBER: _ClassVar[int]
-        FUNCTION_FIELD_NUMBER: _ClassVar[int]
         FUNCTION_ID_FIELD_NUMBER: _ClassVar[int]
-        LINE_FIELD_NUMBER: _ClassVar[int]
         LINE_ID_FIELD_NUMBER: _ClassVar[int]
         FUNC_START_LINE_FIELD_NUMBER: _ClassVar[int]
-        file: str
         file_id: int
         lineno: int
-        function: str
         function_id: int
-        line: str
         line_id: int
         func_start_line: int
-        def __init__(self, file: _Optional[str] = ..., file_id: _Optional[int] = ..., lineno: _Optional[int] = ..., function: _Optional[str] = ..., function_id: _Optional[int] = ..., line: _Optional[str] = ..., line_id: _Optional[int] = ..., func_start_line: _Optional[int] = ...) -> None: ...
+        def __init__(self, file_id: _Optional[int] = ..., lineno: _Optional[int] = ..., function_id: _Optional[int] = ..., line_id: _Optional[int] = ..., func_start_line: _Optional[int] = ...) -> None: ...
     TRACES_FIELD_NUMBER: _ClassVar[int]
     traces: _containers.RepeatedCompositeFieldContainer[CodeDef.Trace]
     def __init__(self, traces: _Optional[_Iterable[_Union[CodeDef.Trace, _Mapping]]] = ...) -> None: ...
