@@ -101,12 +101,12 @@ def test_subclasses_read_and_set_them() -> None:
             self._lr_t = tf.convert_to_tensor(self._lr / 2)
 
     with tf.Graph().as_default():
-        v = tf.Variable(1.0)
-        step = Halved(0.5).minimize(v)
+        ours, wanted = tf.Variable(1.0), tf.Variable(1.0)
+        steps = Halved(0.5).minimize(ours), tf.train.AdamOptimizer(0.25).minimize(wanted)
         with tf.Session() as session:
             session.run(tf.global_variables_initializer())
-            session.run(step)
-            assert session.run(v) == 0.75
+            session.run(steps)
+            assert session.run(ours) == session.run(wanted) != 1.0
 
 
 def test_parts_of_graphs() -> None:
