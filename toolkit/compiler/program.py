@@ -370,6 +370,8 @@ def dereference(step: Step, args: list[Any]) -> None:
     """
     for i in step.deref:
         variable = args[i]
+        if variable is None:
+            continue  # of a Merge: from the branch that was not taken
         value = variable.value
         if value is None:
             raise FailedPreconditionError(f"Attempting to use uninitialized value {variable.name}")
