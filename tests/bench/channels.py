@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 import tempfile
 import time
@@ -19,6 +18,7 @@ from typing import Any
 from unittest import mock
 
 from tests.bench.measure import Row, alternate, compare
+from tests.cluster.certificates import self_signed
 
 COUNTS = (1, 2, 4)
 #: tensors of a step
@@ -95,12 +95,7 @@ def _rows(sender: str, rounds: int, until_the_end: ExitStack) -> Iterator[Row]:
 
 def _keys(folder: Path) -> dict[str, str]:
     """Certificates of localhost, as the environment names them."""
-    key, certificate = folder / "key.pem", folder / "certificate.pem"
-    subprocess.run(
-        ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost",
-         "-addext", "subjectAltName=DNS:localhost", "-keyout", str(key), "-out", str(certificate)],
-        check=True, capture_output=True,
-    )  # fmt: skip
+    key, certificate = self_signed(folder)
     return {
         "GRAPHMILL_CLUSTER_KEY": str(key),
         "GRAPHMILL_CLUSTER_CERT": str(certificate),

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from schemas import master_pb2
+from tests.cluster.certificates import self_signed
 from tests.cluster.small_master import status_of
 from toolkit.cluster.rpc import services
 from toolkit.cluster.rpc.channels import Access, channel
@@ -89,12 +89,7 @@ def test_a_port_that_is_taken() -> None:
 
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="certificates are made by openssl")
 def test_tls(tmp_path: Path) -> None:
-    key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
-    subprocess.run(
-        ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost",
-         "-addext", "subjectAltName=DNS:localhost", "-keyout", str(key), "-out", str(certificate)],
-        check=True, capture_output=True,
-    )  # fmt: skip
+    key, certificate = self_signed(tmp_path)
     server = Server(Listening(key=key.read_bytes(), certificates=certificate.read_bytes(), token="t"), _handlers())
     server.start()
     try:

@@ -177,3 +177,14 @@ def test_a_model_is_a_function_of_arrays(tmp_path: Path) -> None:
         tf.contrib.predictor.from_estimator(estimator, receiver, "none")
     with pytest.raises(TypeError, match="estimator"):
         tf.contrib.predictor.from_estimator(3, receiver)
+
+
+def test_map_takes_threads_and_a_buffer_as_before_release_1_4() -> None:
+    with tf.Graph().as_default() as graph, tf.Session() as session:
+        made = tf.data.Dataset.range(5).map(lambda x: x * x, num_threads=2, output_buffer_size=3)
+        element = made.make_one_shot_iterator().get_next()
+        assert [session.run(element) for _ in range(5)] == [0, 1, 4, 9, 16]
+        with pytest.raises(tf.errors.OutOfRangeError):
+            session.run(element)
+        ops = {node.op for function in graph.as_graph_def().library.function for node in function.node_def}
+    assert {"ParallelMapDatasetV2", "PrefetchDataset"} <= ops

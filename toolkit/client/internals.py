@@ -50,7 +50,7 @@ class OperationInternals(GraphElement):
 
     @property
     def _id(self) -> int:
-        """The how manieth of its graph it is, from 1."""
+        """Its number in its graph, from 1."""
         return self.node.id + 1
 
     _id_value = _id
