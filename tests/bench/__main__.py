@@ -86,9 +86,10 @@ def _process(settings: Settings) -> Iterable[Result]:
 
 
 def _cluster(settings: Settings) -> Iterable[Result]:
-    from tests.bench import cluster, cluster_steps
+    from tests.bench import cluster, cluster_programs, cluster_steps
 
-    return itertools.chain(cluster.run(settings.rounds), cluster_steps.run(settings.rounds))
+    suites = (cluster, cluster_steps, cluster_programs)
+    return itertools.chain.from_iterable(suite.run(settings.rounds) for suite in suites)
 
 
 def _channels(settings: Settings) -> Iterable[Result]:

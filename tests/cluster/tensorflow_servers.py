@@ -100,6 +100,13 @@ class ServerProcess:
         finally:
             killer.cancel()
 
+    def ask(self, line: str) -> str:
+        """Send it a line, and wait for one; "" when it has ended."""
+        assert self._process.stdin is not None and self._process.stdout is not None
+        self._process.stdin.write(line + "\n")
+        self._process.stdin.flush()
+        return self._process.stdout.readline().strip()
+
     def kill(self) -> None:
         """End it at once (SIGKILL). Again is fine."""
         self._process.kill()
