@@ -69,7 +69,7 @@ class _Reader:
         # one loop with everything in local names: this is done a million times
         data, nodes, by_name, first, ops = self.data, self.nodes, self.by_name, self.first, self.ops
         graph, late, new = self.graph, self.late, cast("Any", tuple).__new__  # what an Output's own does in the end
-        devices = {b"": ""}
+        devices, shared = {b"": ""}, _SHARED
         rest: list[bytes] = []
         at, end = 0, len(data)
         while at < end:
@@ -141,11 +141,12 @@ class _Reader:
             if at > stop:
                 raise _IrregularError
             tail = data[at:stop]
-            kind = kinds.get(tail)
-            if kind is None:
+            if stop - at <= shared:
+                kind = kinds.get(tail)
+                if kind is None:
+                    kind = kinds[tail] = self._kind(op, tail)
+            else:
                 kind = self._kind(op, tail)
-                if kind.is_shared:
-                    kinds[tail] = kind
             node.take_kind(kind)
             at = stop
         self._link_late()
@@ -189,11 +190,10 @@ class _Reader:
         except ValueError:
             raise _IrregularError from None
         # other bytes: written in another order, or with fields of a node among its attributes that are empty
-        if kind.attributes != tail and any(
-            field.number < _ATTR_NUMBER for field in protoscan.fields(tail, 0, len(tail))
-        ):
+        is_the_same = kind.is_shared and kind.attributes == tail
+        if not is_the_same and any(field.number < _ATTR_NUMBER for field in protoscan.fields(tail, 0, len(tail))):
             raise _IrregularError
-        self.has_plugins = self.has_plugins or opdefs.PLUGIN.encode() in tail
+        self.has_plugins = self.has_plugins or kind.names_plugin
         return kind
 
     def settle(self, rest: GraphDef) -> None:

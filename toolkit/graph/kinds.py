@@ -11,7 +11,7 @@ from typing import Any
 
 from schemas.node_def_pb2 import NodeDef
 from toolkit.graph.dtypes import DType
-from toolkit.graph.opdefs import OpDef
+from toolkit.graph.opdefs import PLUGIN, OpDef
 from toolkit.graph.shape import Shape
 
 
@@ -36,9 +36,8 @@ class NodeKind(NodeTypes):
 
     Attributes:
         op: the op or function.
-        attributes: what a NodeDef has behind its device, in bytes: attributes, sorted by name as a deterministic
-            serialization has them, and what is not known.
         is_shared: whether several nodes may have it.
+        names_plugin: whether an attribute says which plugin the op comes from.
         judged: the producer version for which `is_sound` was found; None before.
         is_sound: nothing is wrong with op and attributes, and nothing about them depends on the rest of the graph but
             `companions`.
@@ -47,7 +46,8 @@ class NodeKind(NodeTypes):
     """
 
     __slots__ = (
-        "_message", "_names_functions", "attributes", "companions", "is_shared", "is_sound", "judged", "op", "values",
+        "_bytes", "_message", "_names_functions", "companions", "is_shared", "is_sound", "judged", "names_plugin", "op",
+        "values",
     )  # fmt: skip
 
     def __init__(self, op: str, attributes: bytes, *, is_shared: bool):
@@ -57,15 +57,24 @@ class NodeKind(NodeTypes):
         if message.name or message.op or message.device or message.input:
             raise ValueError("a node's fields are out of order")
         self.op = op
-        self.attributes = message.SerializeToString(deterministic=True)
         self.is_shared = is_shared
         self.judged: int | None = None
         self.is_sound = False
         self.companions: tuple[str, ...] = ()
         self.values: dict[str, Any] = {}
         self._names_functions: bool | None = None
-        # what few bytes say is decoded again when it is asked for
-        self._message = None if len(attributes) <= _SMALL else message
+        self.names_plugin = PLUGIN in message.attr
+        # what few bytes say is decoded again when it is asked for, and many bytes are written again: constants are
+        # held once
+        is_small = len(attributes) <= _SMALL
+        self._bytes = message.SerializeToString(deterministic=True) if is_small else b""
+        self._message = None if is_small else message
+
+    @property
+    def attributes(self) -> bytes:
+        """What a NodeDef has behind its device: attributes, sorted by name as a deterministic serialization has them,
+        and what is not known."""
+        return self._bytes or self.message.SerializeToString(deterministic=True)
 
     @property
     def names_functions(self) -> bool:
@@ -81,7 +90,7 @@ class NodeKind(NodeTypes):
     def message(self) -> NodeDef:
         """The attributes as a message without name, op, inputs and device; do not change it."""
         if self._message is None:
-            self._message = NodeDef.FromString(self.attributes)
+            self._message = NodeDef.FromString(self._bytes)
         return self._message
 
 
