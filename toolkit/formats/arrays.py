@@ -111,6 +111,11 @@ def split_key(src: str) -> tuple[str, str | None]:
     return src, None
 
 
+def is_literal(text: str) -> bool:
+    """Whether a text on the command line is a value itself, not the name of one."""
+    return _literal(text)[0]
+
+
 def _literal(text: str) -> tuple[bool, Any]:
     for spelling in (text, text if "'" in text or '"' in text else _BARE.sub(_in_json, text)):
         try:
@@ -373,6 +378,8 @@ _READERS: dict[str, Callable[[str, str | None], Array]] = {
     ".json": _read_json,
     ".csv": _read_csv,
 }
+#: of the files that arrays come from
+SUFFIXES = frozenset(_READERS)
 
 
 # -- writing ---------------------------------------------------------------------------------------------

@@ -127,6 +127,7 @@ def test_a_shard_that_fails_is_named_and_the_others_are_there(
         (["--target", "y"], "--target has no meaning where --feed names many files"),
         (["--feed", "x=1"], "--feed: 'x' is fed twice"),
         (["--feed", "b=none/*.npy"], "--feed b: no file fits 'none/*.npy'"),
+        (["--feed", "b=none/*.npzz"], "--feed b: no file fits 'none/*.npzz'"),
         (["--fetch", "z"], "--fetch: there is no node 'z' in the graph"),
         (["--feed", "q=1"], "--feed: there is nothing named 'q' to feed"),
     ],
@@ -188,6 +189,7 @@ def test_a_shard_that_ends_every_process_has_failed(
 
 def test_patterns() -> None:
     assert is_pattern("in/*.npz") and is_pattern("in/a?.npy") and is_pattern("in/*.npz:key") and is_pattern("[ab].csv")
+    assert is_pattern("*.npzz") and not is_pattern("'*.npz'") and not is_pattern("[1.5, 2")
     assert not is_pattern("[[1, 2]]") and not is_pattern("x.npy") and not is_pattern("*") and not is_pattern("a*b")
     assert split_feeds(["x=*.npy", "b=[1]"]) == ({"x": "*.npy"}, {"b": "[1]"})
     with pytest.raises(errors.UsageError, match="--feed wants NAME=SOURCE"):

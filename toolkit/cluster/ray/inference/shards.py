@@ -52,10 +52,12 @@ def split_feeds(items: Sequence[str]) -> tuple[dict[str, str], dict[str, str]]:
 
 
 def is_pattern(text: str) -> bool:
-    """Whether a source names many files: a literal ([[1, 2]]) does not, nor does a file with such a name."""
+    """Whether a source names many files: a literal ([[1, 2]], "why?") does not, nor does a file with such a name."""
     path = arrays.split_key(text)[0]
     suffix = Path(path).suffix.lower()
-    return suffix in (".npy", ".npz", ".json", ".csv") and any(each in path for each in _MAGIC) and not _exists(path)
+    # with a bracket and no such suffix it may be a literal with a mistake, of which is said what is wrong
+    magic = _MAGIC if suffix in arrays.SUFFIXES else _MAGIC[:2]
+    return bool(suffix) and any(each in path for each in magic) and not _exists(path) and not arrays.is_literal(text)
 
 
 def _exists(path: str) -> bool:
