@@ -12,6 +12,7 @@ for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ[_name] = "1"
 # What users have: a compiler that leaves out what it cannot do; tests have one that fails.
 os.environ.pop("GRAPHMILL_SEGMENTS", None)
+os.environ.setdefault("GRAPHMILL_CACHE", "off")  # code kept beside a user's files is no file of a case
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ.setdefault("CUDA_VISIBLE_DEVICES", "")
 os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "1")  # the same TensorFlow on every machine, as in tests/conftest.py
