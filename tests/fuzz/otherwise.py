@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 #: what TensorFlow takes and we refuse: it reads or writes what is no part of a tensor, or gives what nobody wrote
 REFUSED: dict[str, str] = {
     "AvgPool3DGrad": "the sizes of windows' places in a gradient of another shape are read beside it",
@@ -11,13 +13,13 @@ REFUSED: dict[str, str] = {
     "ImageProjectiveTransformV2": "a mode that there is not leaves the image as memory was",
     "ImageProjectiveTransformV3": "as ImageProjectiveTransformV2",
     "QuantizedConv2D": "a range without an end has no number for 0",
+    "RaggedCross": "a value that no index belongs to is placed by what lies beside the indices",
     "RaggedCountSparseOutput": "splits of any shape are taken for a vector",
     "RaggedTensorToVariantGradient": "a variant that holds no ragged tensor counts as an empty one",
     "SparseReorder": "indices beyond the dense shape are put in an order that nothing defines",
     "TemporaryVariable": "a variable of no shape has the shape of a number that nobody wrote",
     "TensorListPopBack": "what is no shape is not looked at where it is not needed",
     "TFRecordReaderV2": "a compression that there is not is refused when a file is read",
-    "StageClear": "a shared name that is no UTF-8 text is nobody's",
     "StatelessRandomUniformInt": "a counter of fewer words is read beyond its end",
     "StatelessRandomUniformIntV2": "a counter of fewer words is read beyond its end",
 }
@@ -25,6 +27,8 @@ REFUSED |= dict.fromkeys(
     ("InvGrad", "ReciprocalGrad", "RsqrtGrad", "SigmoidGrad", "SqrtGrad", "TanhGrad"),
     "a gradient of another shape is read number by number, as far as there are any",
 )
+#: what is said of any op that is refused on purpose: names of resources are text here
+REFUSED_SAYING = re.compile(r"attribute '\w+' of \w+ is not UTF-8 text")
 #: what TensorFlow refuses and we take: the op is defined, and something beside it is missing there
 TAKEN: dict[str, str] = {
     "ChooseFastestDataset": "the elements of all inputs are said to be the same: we look at the first",
@@ -34,6 +38,8 @@ TAKEN: dict[str, str] = {
 }
 #: whose values are not compared: TensorFlow's are of memory that nobody wrote, or of chance
 VALUES: dict[str, str] = {
+    "BlockLSTM": "the gates of steps beyond the last are as memory was",
+    "BlockLSTMV2": "as BlockLSTM",
     "ApproxTopK": "where NaN stands among numbers is nobody's order",
     "Ndtri": "a number too small to be a normal one counts as 0 there, which lies at -infinity",
     "QuantizedResizeBilinear": "for no image, TensorFlow gives no range",

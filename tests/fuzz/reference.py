@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.fuzz.case import Case, Finding
-from tests.fuzz.otherwise import REFUSED, TAKEN, VALUES
+from tests.fuzz.otherwise import REFUSED, REFUSED_SAYING, TAKEN, VALUES
 
 #: seconds for one run
 _TIMEOUT = 30
@@ -133,7 +133,8 @@ def _judge(tf: Any, asked: Asked) -> tuple[str, list[Finding]]:
     if theirs == "unsupported" or asked.status in ("UsageError", "GraphmillError"):
         return "unsupported", []
     single = asked.case.label if asked.case.kind == "ops" else ""
-    if (theirs == "OK" and single in REFUSED) or (asked.status == "OK" and single in TAKEN):
+    refused = single in REFUSED or REFUSED_SAYING.search(asked.said)
+    if (theirs == "OK" and refused) or (asked.status == "OK" and single in TAKEN):
         return "otherwise on purpose", []
     if theirs in ("INTERNAL", "UNKNOWN") and asked.status == "OK":
         return "TensorFlow fails", []

@@ -6,7 +6,7 @@ from types import ModuleType
 
 import numpy as np
 import pytest
-from kernels.op_suite import COMPLEX, FLOATS, NUMBERS, REALS, Case, check, run_ours, sample, suite, table
+from kernels.op_suite import COMPLEX, FLOATS, NUMBERS, REALS, SAME, Case, check, run_ours, sample, suite, table
 
 pytestmark = pytest.mark.tensorflow
 
@@ -396,6 +396,16 @@ CASES = [
         for dt in ("float32", "int32", "float64")
     ),
     Case("InplaceUpdate", [f(4, 3), np.int32([2]), f(2, 3)], error=BAD),
+    *(
+        Case(op, [sample(dt, (4, 3)), np.int32(range(n)), sample(dt, (n, 3), seed=1)], {"T": kind}, error=SAME)
+        for op in ("InplaceUpdate", "InplaceAdd", "InplaceSub")
+        for dt, kind in (("bool", "bool"), ("string", "string"), ("int8", "qint8"), ("complex64", "complex64"))
+        for n in (0, 2)
+    ),
+    *(
+        Case("InplaceSub", [np.zeros(shape, bool), np.int32([0]), np.zeros((1, *shape[1:]), bool)], error=SAME)
+        for shape in ((4, 0), (4,))
+    ),
     *(
         Case("DataFormatVecPermute", [np.array(v, it)], {"src_format": a, "dst_format": b})
         for it in (np.int32, np.int64)

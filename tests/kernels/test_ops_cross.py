@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.kernels.op_suite import Case, check, suite
+from tests.kernels.op_suite import SAME, Case, check, suite
 
 pytestmark = pytest.mark.tensorflow
 
@@ -126,6 +126,17 @@ def ragged() -> Iterator[Case]:
         inputs = [change.get(i, part) for i, part in enumerate(everything)]
         attrs = ragged_attrs(order, "int64", "int64", inputs)
         yield Case("RaggedCross", inputs, attrs, error="INVALID_ARGUMENT", id=what)
+
+    one = [[], [], [A[0]], [A[1]], [A[2]], []]
+    rows = A[0]
+    for what, change in (
+        ("no-values", {3: [A[1][:0]]}), ("fewer-values", {3: [A[1][:2]]}), ("columns", {2: [rows[:, :1]]}),
+        ("more-columns", {2: [np.concatenate([rows, rows], 1)]}), ("no-columns", {2: [rows[:, :0]], 3: [A[1][:0]]}),
+        ("beyond-the-batch", {2: [rows[:1] + 9]}), ("no-rows", {2: [rows[:1]], 4: [np.int64([0, 3])]}),
+        ("rank-1", {2: [rows[:, 0].copy()]}), ("sizes", {4: [np.int64([4, 3, 2])]}),
+    ):  # fmt: skip
+        inputs = [change.get(i, part) for i, part in enumerate(one)]
+        yield Case("RaggedCross", inputs, ragged_attrs("S", "int64", "int64", inputs), error=SAME, id=what)
 
 
 @suite(list(ragged()))

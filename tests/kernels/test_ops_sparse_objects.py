@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from kernels.op_suite import Case, check, compare, outcome, run_ours, run_tensorflow, sample, suite
+from kernels.op_suite import SAME, Case, check, compare, outcome, run_ours, run_tensorflow, sample, suite
 from kernels.step import FakeStep
 from kernels.test_ops_sparse import sparse
 
@@ -27,6 +27,31 @@ CASES = [
     ),
     *(Case("SerializeManySparse", sparse(dt, (3, 4, 2), 7)) for dt in ("float32", "string")),
     Case("SerializeManySparse", [I64([[0]]), np.float32([1]), I64([3])], error=BAD),
+    *(
+        Case(
+            op,
+            [np.int64(indices).reshape(-1, 2), sample("float32", (n,)), I64(shape)],
+            error=SAME,
+            skip_outputs=(0,) if op.startswith("Add") else (),
+            id=f"{indices}{n}{shape}",
+        )
+        for op in ("SerializeSparse", "SerializeManySparse", "AddSparseToTensorsMap", "AddManySparseToTensorsMap")
+        for indices, n, shape in (
+            ([[1, 0], [0, 0]], 2, [2, 3]),
+            ([[1, 0], [1, 0]], 2, [2, 3]),
+            ([[0, 0], [1, 7]], 2, [2, 3]),
+            ([[-1, 0], [1, 1]], 2, [2, 3]),
+            ([[0, 0], [1, 1]], 2, [2, -3]),
+            ([], 0, [2, 2**62]),
+            ([], 0, [2**62, 4, 0]),
+            ([[0, 0]], 2, [2, 3]),
+            ([[0, 0]], 1, [2, 3, 4]),
+        )
+    ),
+    *(
+        Case("SerializeSparse", [np.zeros(a, I64), np.zeros(b, np.float32), np.zeros(c, I64)], error=BAD)
+        for a, b, c in (((3,), (3,), (1,)), ((3, 1), (3, 1), (1,)), ((3, 1), (3,), ()))
+    ),
     Case("DeserializeSparse", [np.array([b"x", b"y", b"z"], object)], {"dtype": "float32"}, error=BAD),
     Case("DeserializeSparse", [np.array([b"x", b"y"], object)], {"dtype": "float32"}, error=BAD),
 ]

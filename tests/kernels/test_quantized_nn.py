@@ -61,6 +61,23 @@ CASES = [
     ),
     *(
         Case(
+            "QuantizedConv2D",
+            [np.zeros(x, np.uint8), np.zeros(w, np.uint8), *map(F, RANGES[0])],
+            {**CONV, "strides": [1, 1, 1, 1], "padding": "SAME"},
+            error=BAD,
+            id="empty",
+        )
+        for x, w in (
+            ((2, 4, 4, 3), (0, 3, 3, 4)),
+            ((2, 4, 4, 3), (3, 0, 3, 4)),
+            ((0, 4, 4, 3), (3, 3, 3, 4)),
+            ((2, 0, 4, 3), (3, 3, 3, 4)),
+            ((2, 4, 0, 3), (3, 3, 3, 4)),
+            ((2, 4, 4, 0), (3, 3, 0, 4)),
+        )
+    ),
+    *(
+        Case(
             op,
             [numbers(kind, 2, 7, 6, 3), F(-1), F(2)],
             {"T": kind, "ksize": [1, k, k, 1], "strides": [1, s, s, 1], "padding": padding},

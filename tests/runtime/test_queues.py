@@ -265,6 +265,55 @@ def test_string_handles_and_shared_queues(tf: ModuleType) -> None:
             assert mine.value.code == reference.value.error_code, name
 
 
+@pytest.mark.parametrize("op", ["FIFOQueue", "RandomShuffleQueue", "PriorityQueue", "PaddingFIFOQueue", "Barrier"])
+@pytest.mark.parametrize("version", ["", "V2"])
+@pytest.mark.parametrize("shapes", [[], [[]], [[2]], [None], [[None]], [[], []]], ids=str)
+def test_shapes_that_a_queue_may_have(tf: ModuleType, op: str, version: str, shapes: list[Any]) -> None:
+    """A priority queue needs them; one that is not known at all is a scalar's, but where queues pad."""
+    if op == "Barrier" and version:
+        return
+
+    def build(v1: Any) -> None:
+        getattr(tf.raw_ops, op + version)(component_types=["float32"], shapes=shapes, name="q")
+
+    _same_status(tf, Both(tf, build), ["q"])
+
+
+@pytest.mark.parametrize("keep", [0, 2**31 - 1])
+@pytest.mark.parametrize("capacity", [-1, 2**31 - 1])
+def test_what_a_shuffling_queue_keeps_is_below_its_capacity(tf: ModuleType, keep: int, capacity: int) -> None:
+    def build(v1: Any) -> None:
+        tf.raw_ops.RandomShuffleQueueV2(
+            component_types=["float32"], shapes=[[]], capacity=capacity, min_after_dequeue=keep, name="q"
+        )
+
+    _same_status(tf, Both(tf, build), ["q"])
+
+
+def test_a_queue_of_an_unknown_shape_holds_scalars(tf: ModuleType) -> None:
+    def build(v1: Any) -> None:
+        x = v1.placeholder("float32", None, name="x")
+        q = tf.raw_ops.FIFOQueueV2(component_types=["float32"], shapes=[None], capacity=5, name="q")
+        tf.raw_ops.QueueEnqueueV2(handle=q, components=[x], name="enqueue")
+        v1.identity(tf.raw_ops.QueueDequeueV2(handle=q, component_types=["float32"])[0], name="dequeue")
+
+    play(Both(tf, build), Run(ENQUEUE, {"x:0": 3.0}), Run(ENQUEUE, {"x:0": [3.0]}), Run("dequeue:0"))
+
+
+def _same_status(tf: Any, both: Both, names: list[str]) -> None:
+    """Each of the nodes runs in both, or fails in both in the same way."""
+    with Session(both.graph) as ours, both.v1.Session(graph=both.tf_graph) as theirs:
+        for name in names:
+            codes: list[Any] = []
+            for session, errors in ((ours, OpError), (theirs, tf.errors.OpError)):
+                try:
+                    session.run(name if session is ours else session.graph.get_operation_by_name(name))
+                    codes.append(None)
+                except errors as error:
+                    codes.append(error.code if session is ours else error.error_code)
+            assert codes[0] == codes[1], (name, codes)
+
+
 def test_components_without_shapes(tf: ModuleType) -> None:
     def build(v1: Any) -> None:
         x = v1.placeholder("float32", None, name="x")

@@ -42,10 +42,18 @@ def _pass(x: Array) -> Array:
 simple("GuaranteeConst", "Copy", "CopyHost")(_pass)
 
 
+#: types of a few bits, with which little is computed
+_NARROW = ("float8", "float4", "int4", "uint4", "int2", "uint2")
+
+
 @kernel("InplaceUpdate", "InplaceAdd", "InplaceSub")
 def inplace(op: KernelNode) -> Compute:
     """Rows of x replaced or changed; the name is TensorFlow's, the result is a new tensor."""
     how = {"InplaceUpdate": None, "InplaceAdd": np.add, "InplaceSub": np.subtract}[op.op]
+    dtype = op.input_types[0]
+    # TensorFlow has kernels for all types, and looks at the type once there is something to do
+    number = dtype.kind in "fiuc" and not dtype.is_quantized and not dtype.name.startswith(_NARROW)
+    takes = number or (how is None and dtype.kind in "bs")
 
     def compute(x: Array, rows: Array, v: Array) -> Array:
         require_vector(rows, "i")
@@ -60,7 +68,10 @@ def inplace(op: KernelNode) -> Compute:
         )
         require(x.shape[0] > 0 or not len(rows), "x has no rows")
         out = x.copy()
-        index = rows % max(x.shape[0], 1)
+        if not v.size:
+            return out
+        require(takes, f"Unsupported data type: {dtype}")
+        index = rows % x.shape[0]
         if how is None:
             out[index] = v
         else:

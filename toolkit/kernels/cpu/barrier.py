@@ -8,11 +8,11 @@ import numpy as np
 
 from toolkit.errors import InvalidArgumentError
 from toolkit.graph.dtypes import DType
-from toolkit.graph.shape import Shape
 from toolkit.kernels.context import Done, StepContext
 from toolkit.kernels.cpu.common import require, require_scalar, require_vector
 from toolkit.kernels.handles import lookup, resource_name, string_handle
 from toolkit.kernels.queues.barrier import Barrier
+from toolkit.kernels.queues.elements import whole_shapes
 from toolkit.kernels.registry import Compute, KernelNode, Kind, kernel
 from toolkit.kernels.types import Array
 
@@ -20,7 +20,7 @@ from toolkit.kernels.types import Array
 @kernel("Barrier", kind=Kind.STATEFUL)
 def make_barrier(op: KernelNode) -> Compute:
     types: list[DType] = op.attr("component_types")
-    shapes: list[Shape] = op.attr("shapes")
+    shapes = whole_shapes(op.attr("shapes"))
     require(
         len(shapes) == len(types),
         f"All of the component shapes must be specified: {len(types)} types, {len(shapes)} shapes",

@@ -49,6 +49,8 @@ def quantized_conv2d(op: KernelNode) -> Compute:
         low_x, high_x = _range(ranges[0], ranges[1], "input")
         low_w, high_w = _range(ranges[2], ranges[3], "filter")
         require(x.shape[3] == w.shape[2], f"input and filter must have the same depth: {x.shape[3]} vs {w.shape[2]}")
+        for value, what in ((x, "input"), (w, "filter")):
+            require(0 not in value.shape, f"{what} must have at least one element, got shape {shape_text(value)}")
         # In float64, for the sake of its fast products: the sums are whole numbers far below 2**53.
         zero = level(0.0, low_x, high_x, x.dtype)
         a = x.astype(np.float64) - zero

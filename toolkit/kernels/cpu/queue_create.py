@@ -12,7 +12,8 @@ from toolkit.graph.shape import Shape
 from toolkit.kernels.context import StepContext
 from toolkit.kernels.cpu.common import require
 from toolkit.kernels.handles import ResourceHandle, handle_names, resource_name, string_handle
-from toolkit.kernels.queues.base import QueueResource
+from toolkit.kernels.queues.base import UNBOUNDED, QueueResource
+from toolkit.kernels.queues.elements import whole_shapes
 from toolkit.kernels.queues.kinds import PaddingFIFOQueue, PriorityQueue, RandomShuffleQueue
 from toolkit.kernels.registry import Compute, KernelNode, Kind, kernel
 
@@ -22,7 +23,9 @@ def _plain(kind: type[QueueResource]) -> Callable[[KernelNode], Callable[[], Que
         name = resource_name(op)[1]
         types: list[DType] = op.attr("component_types")
         shapes: list[Shape] = op.attr("shapes")
+        shapes = shapes if kind is PaddingFIFOQueue else whole_shapes(shapes)
         capacity = op.int32("capacity")
+        require(bool(shapes) or kind is not PriorityQueue, "PriorityQueue needs the shapes of its components: has none")
         require(
             len(shapes) == len(types) or (not shapes and kind is not PaddingFIFOQueue),
             f"{kind.kind} needs one shape per component: {len(types)} types, {len(shapes)} shapes",
@@ -40,9 +43,10 @@ def _shuffling(op: KernelNode) -> Callable[[], QueueResource]:
     name = resource_name(op)[1]
     keep, capacity = op.int32("min_after_dequeue"), op.int32("capacity")
     require(keep >= 0, f"min_after_dequeue {keep} must be >= 0")
-    require(capacity < 0 or keep < capacity, f"min_after_dequeue {keep} must be < capacity {capacity}")
+    capacity = UNBOUNDED if capacity < 0 else capacity
+    require(keep < capacity, f"min_after_dequeue {keep} must be < capacity {capacity}")
     types: list[DType] = op.attr("component_types")
-    shapes: list[Shape] = op.attr("shapes")
+    shapes = whole_shapes(op.attr("shapes"))
     seed, seed2 = op.attr("seed"), op.attr("seed2")
     return lambda: RandomShuffleQueue(name, types, shapes, capacity, keep, seed, seed2)
 

@@ -26,6 +26,19 @@ def check_sparse(indices: Array, values: Array, shape: Array) -> None:
     )
 
 
+def check_countable(shape: Array) -> None:
+    """Raise unless a dense shape is one that a tensor can have.
+
+    Raises:
+        InvalidArgumentError: a negative size, or more elements than int64 counts.
+    """
+    sizes = to_ints(shape)
+    require(min(sizes, default=0) >= 0, f"Expected shape dimensions to be non-negative, got {sizes}")
+    # as TensorFlow counts, size by size: what comes before a size of 0 must be countable too
+    for last in range(1, len(sizes) + 1):
+        require(math.prod(sizes[:last]) < 1 << 63, f"a tensor of shape {sizes} has more elements than can be counted")
+
+
 def check_bounds(indices: Array, shape: Array) -> None:
     """Raise unless every index lies in the dense shape."""
     outside = ((indices < 0) | (indices >= shape)).any(axis=1)

@@ -232,7 +232,6 @@ class _RaggedInputs:
             _check_splits(split, value.size)
         for i, (index, value, shape) in enumerate(zip(indices, flat, shapes, strict=True)):
             require(index.ndim == 2 and value.ndim == 1 and shape.ndim == 1, f"Invalid SparseTensor {i}")
-            require(len(index) == len(value) and index.shape[1] == shape.size, f"Invalid SparseTensor {i}")
             require(shape.size == 2, rank)
         for matrix in dense:
             require(matrix.ndim == 2, rank)
@@ -241,7 +240,7 @@ class _RaggedInputs:
         require(all(n == batch for n in rows), "inputs must all have the same batch dimension size.")
         found = {
             "R": [_Column(v, s[:-1].astype(np.int64), np.diff(s)) for v, s in zip(values, splits, strict=True)],
-            "S": [_ragged_of_sparse(i, v, batch) for i, v in zip(indices, flat, strict=True)],
+            "S": [_ragged_of_sparse(n, i, v, batch) for n, (i, v) in enumerate(zip(indices, flat, strict=True))],
             "D": [_dense_column(matrix) for matrix in dense],
         }
         return self._ordered(found), batch
@@ -262,8 +261,19 @@ def _check_splits(splits: Array, size: int) -> None:
     require(splits[-1] == size, f"Invalid ragged splits: last element must be {size} but is {splits[-1]}")
 
 
-def _ragged_of_sparse(indices: Array, values: Array, batch: int) -> _Column:
-    rows = np.maximum.accumulate(indices[:, 0])
+def _ragged_of_sparse(number: int, indices: Array, values: Array, batch: int) -> _Column:
+    """Features by the first number of their index; indices that belong to no value are left out.
+
+    TensorFlow looks at no more of a sparse tensor than this, and stops at the first row beyond the batch; a value
+    whose index it would read from beside the matrix is an error here.
+    """
+    known = indices[: len(values), 0] if indices.shape[1] else np.zeros(0, np.int64)
+    rows = np.maximum.accumulate(known)
+    looked_at = batch > 0 and not (rows >= batch).any()
+    require(
+        len(known) == len(values) or not looked_at,
+        f"Invalid SparseTensor {number}: {len(values)} values, indices of shape {shape_text(indices)}",
+    )
     stops = np.searchsorted(rows, np.arange(batch), side="right")
     starts = np.concatenate([[0], stops[:-1]]).astype(np.int64)[:batch]
     return _Column(values, starts, stops - starts)

@@ -12,7 +12,7 @@ from toolkit.graph import dtypes
 from toolkit.graph.dtypes import DType
 from toolkit.kernels.context import StepContext
 from toolkit.kernels.cpu.common import np, require, require_vector, shape_text
-from toolkit.kernels.cpu.sparse import check_sparse, sorted_order
+from toolkit.kernels.cpu.sparse import check_countable, check_order, check_sparse
 from toolkit.kernels.handles import resource_name
 from toolkit.kernels.registry import Compute, KernelNode, Kind, kernel
 from toolkit.kernels.types import Array
@@ -71,17 +71,16 @@ def _decode(row: Array, dtype: DType) -> Triple:
 
 
 def split_rows(indices: Array, values: Array, shape: Array) -> list[Triple]:
-    """The sparse tensors of the first dimension's rows."""
+    """The sparse tensors of the first dimension's rows.
+
+    Raises:
+        InvalidArgumentError: parts do not fit together, or indices are out of order, repeated or out of bounds.
+    """
     check_sparse(indices, values, shape)
     require(len(shape) > 1, f"Rank of input SparseTensor should be > 1, but saw rank: {len(shape)}")
-    order = sorted_order(indices)
-    indices, values = indices[order], values[order]
-    count = int(shape[0])
-    require(
-        not len(indices) or int(indices[-1, 0]) < count,
-        f"Received unexpected row {indices[:, 0].max(initial=0)} of {count} rows",
-    )
-    ends = np.searchsorted(indices[:, 0], np.arange(count + 1))
+    check_countable(shape)
+    check_order(indices, shape)
+    ends = np.searchsorted(indices[:, 0], np.arange(int(shape[0]) + 1))
     return [(indices[a:b, 1:], values[a:b], shape[1:]) for a, b in itertools.pairwise(ends)]
 
 
@@ -111,7 +110,10 @@ def serialize_sparse(op: KernelNode) -> Compute:
     many = op.op == "SerializeManySparse"
 
     def compute(indices: Array, values: Array, shape: Array) -> Array:
-        check_sparse(indices, values, shape)
+        for part, rank, what in ((indices, 2, "indices"), (values, 1, "values"), (shape, 1, "shape")):
+            kind = "matrix" if rank == 2 else "vector"
+            require(part.ndim == rank, f"Input {what} should be a {kind}, got shape {shape_text(part)}")
+        # one is written as it is, whether its parts fit together or not: who reads it looks
         rows = split_rows(indices, values, shape) if many else [(indices, values, shape)]
         out = np.empty((len(rows), 3), object)
         for i, row in enumerate(rows):
@@ -182,6 +184,7 @@ def add_to_map(op: KernelNode) -> Compute:
 
     def compute(step: StepContext, indices: Array, values: Array, shape: Array) -> Array:
         check_sparse(indices, values, shape)
+        check_countable(shape)
         rows = split_rows(indices, values, shape) if many else [(indices, values, shape)]
         store = step.resources.get_or_create(container, name, SparseTensorsMap, SparseTensorsMap)
         numbers = np.array([store.add(row) for row in rows], np.int64)

@@ -8,10 +8,19 @@ from typing import Any
 import numpy as np
 
 from toolkit.graph.dtypes import DType
+from toolkit.graph.shape import SCALAR, Shape
 from toolkit.kernels.types import Array
 
 #: one element: a value for each component of the queue
 Element = list[Any]
+
+
+def whole_shapes(shapes: Sequence[Shape]) -> list[Shape]:
+    """The shapes of components where all sizes must be known.
+
+    One of which not even the rank is given is a scalar's: so TensorFlow reads it, where it takes whole shapes only.
+    """
+    return [SCALAR if shape.dims is None else shape for shape in shapes]
 
 
 def is_array(value: Any) -> bool:
