@@ -13,8 +13,15 @@ DIFFERING: dict[str, str] = {
     "queue_tfrecords": "names of temporary files; TensorFlow makes the shape [] twice, first of floats",
     "style_transfer": "constants are what the first session computed; their last bits are the processor's",
 }
+#: of these, programs whose constants TensorFlow itself makes anew in every process
+CHANGING = frozenset(("queue_tfrecords", "style_transfer"))
 #: ops whose names checkpoints, feeds and savers know
 _KNOWN_OUTSIDE = ("Variable", "VariableV2", "VarHandleOp", "Placeholder", "PlaceholderWithDefault", "SaveV2")
+
+
+def without_values(lines: list[str]) -> list[str]:
+    """The nodes, of constants not what they hold."""
+    return [line.partition(" value=")[0] for line in lines]
 
 
 def differences(record: Record, got: list[str]) -> list[str]:

@@ -64,7 +64,10 @@ def test_what_is_recorded_is_what_tensorflow_prints(name: str) -> None:
     assert isinstance(found, str) == (kept["release"] == "1.15")
     if not isinstance(found, str):
         np.testing.assert_allclose(numbers(found[0]), numbers(kept["printed"]), rtol=RTOL, atol=PRINTED)
-        assert record.described(found[1]) == kept["graph"]
+        graphs = kept["graph"], record.described(found[1])
+        if name in program_graphs.CHANGING:
+            graphs = program_graphs.without_values(graphs[0]), program_graphs.without_values(graphs[1])
+        assert graphs[0] == graphs[1]
 
 
 def test_the_graph_of_a_program_becomes_a_file(tmp_path: Path) -> None:
