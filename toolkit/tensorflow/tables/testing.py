@@ -1,8 +1,9 @@
 """tf.test, tf.config, tf.resource_loader, tf.sysconfig."""
 
 HOMES: dict[str, str] = {
+    "toolkit.tensorflow.families.test_cases": "test.TestCase",
     "toolkit.tensorflow.families.testing": """
-        test.TestCase test.assert_equal_graph_def test.compute_gradient test.compute_gradient_error
+        test.assert_equal_graph_def test.compute_gradient test.compute_gradient_error
         test.create_local_cluster test.is_built_with_gpu_support test.is_built_with_rocm test.is_built_with_xla
         test.is_cpu_target_available test.with_eager_op_as_function test.disable_with_predicate test.StubOutForTesting
     """,
