@@ -11,6 +11,7 @@ from schemas.graph_pb2 import GraphDef
 from tests.bench.large_graphs import write_graph
 from toolkit.errors import GraphmillError
 from toolkit.formats import graphdef
+from toolkit.graph.check import check, colocations, is_sound
 from toolkit.graph.graph import Graph
 from toolkit.graph.node import Node
 
@@ -123,3 +124,32 @@ def test_damaged_bytes_are_read_as_messages_read_them(block: bytes, seed: int) -
                     other = rng.randrange(len(damaged))
                     damaged[at:at] = damaged[other : other + rng.randrange(1, 12)]
         require_same(bytes(damaged))
+
+
+@pytest.mark.parametrize(
+    "lists",
+    [
+        [[b"loc:@x"], [b"loc:@y"], [b"loc:@x", b"loc:@y"], [b"loc:@" + b"x" * 130], [b"loc:@x"]],
+        [[b"loc:@\xff"], [b"x", b"loc:@y"], [b""], []],
+        [[b"loc:@x"], None, b"loc:@x"],
+    ],
+    ids=["names", "texts", "no list"],
+)
+def test_nodes_that_differ_in_their_companions_alone(lists: list[list[bytes] | bytes | None]) -> None:
+    graph = GraphDef()
+    graph.node.add(name="x", op="VariableV2").attr["dtype"].type = 1  # type: ignore[assignment]
+    for number, each in enumerate(lists):
+        node = graph.node.add(name=f"read_{number}", op="Identity", input=["x"])
+        node.attr["T"].type = 1  # type: ignore[assignment]
+        node.attr["zones"].s = b"\n\x06_class\x12\x04\n\x02\x12\x00"  # as if it stood in there
+        if isinstance(each, bytes):
+            node.attr["_class"].s = each
+        elif each is not None:
+            node.attr["_class"].list.s.extend(each)
+    data = graph.SerializeToString(deterministic=True)
+    assert require_same(data)
+    found, other = graphdef.from_bytes(data), by_message(data)
+    assert found is not None and other is not None
+    assert [colocations(node) for node in found] == [colocations(node) for node in other]
+    assert [str(finding) for finding in check(found)] == [str(finding) for finding in check(other)]
+    assert [is_sound(node) for node in found][1:] == [True] * len(lists)

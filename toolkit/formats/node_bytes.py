@@ -25,6 +25,8 @@ _SHARED = 256
 #: the tags of NodeDef's fields, and of GraphDef's nodes
 _NODE, _NAME, _OP, _INPUT, _DEVICE = 0x0A, 0x0A, 0x12, 0x1A, 0x22
 _ATTR_NUMBER = 5
+#: an attribute, how the one called `_class` begins behind its length, a text of a list, and how it begins
+_ATTR, _CLASS, _TEXTS, _COLOCATION = 0x2A, b"\n\x06_class\x12", 0x12, b"loc:@"
 
 
 class _IrregularError(Exception):
@@ -46,6 +48,43 @@ def read_nodes(data: bytes) -> Graph | None:
     return graph
 
 
+def class_parts(tail: bytes) -> tuple[bytes, tuple[str, ...], bytes] | None:
+    """Where attributes have `_class`, what stands before it, the nodes that it names, and what stands behind it.
+
+    None where there is none, or where it is not a list of names written in few bytes: variables bring thousands of
+    nodes that differ in nothing but such a list.
+    """
+    start = tail.find(_CLASS) - 2
+    if start < 0:
+        return None
+    at = 0
+    while at < start:  # the bytes may be within another attribute
+        if tail[at] != _ATTR or tail[at + 1] > 127:
+            return None
+        at += 2 + tail[at + 1]
+    if at != start or tail[at] != _ATTR or tail[at + 1] > 127:
+        return None
+    stop = at + 2 + tail[at + 1]
+    at += 2 + len(_CLASS)
+    # the length of the value, its list and the length of that
+    if stop > len(tail) or stop - at < 3 or tail[at] != stop - at - 1 or tail[at + 1] != 0x0A:
+        return None
+    if tail[at + 2] != stop - at - 3:
+        return None
+    at += 3
+    names: list[str] = []
+    while at < stop:
+        if tail[at] != _TEXTS or at + 2 > stop or tail[at + 1] > 127:
+            return None
+        end = at + 2 + tail[at + 1]
+        if end > stop:
+            return None
+        if tail.startswith(_COLOCATION, at + 2, end):
+            names.append(tail[at + 2 + len(_COLOCATION) : end].decode(errors="replace"))
+        at = end
+    return tail[:start], tuple(names), tail[stop:]
+
+
 class _Reader:
     """Makes the nodes of one graph.
 
@@ -62,6 +101,8 @@ class _Reader:
         self.first: dict[bytes, Output] = {}
         self.late: list[tuple[Node, int, int]] = []
         self.ops: dict[bytes, tuple[str, dict[bytes, NodeKind]]] = {}
+        # kinds by op and what stands before and behind `_class`
+        self.classes: dict[tuple[str, bytes, bytes], NodeKind] = {}
         self.has_plugins = False
 
     def read(self) -> bytes:
@@ -185,6 +226,19 @@ class _Reader:
                     raise _IrregularError  # an input that does not exist
 
     def _kind(self, op: str, tail: bytes) -> NodeKind:
+        parted = class_parts(tail) if len(tail) <= _SHARED else None
+        if parted is not None:
+            before, companions, after = parted
+            like = self.classes.get((op, before, after))
+            if like is not None:
+                return like.with_companions(tail, companions)
+        kind = self._new_kind(op, tail)
+        if parted is not None and kind.attributes == tail:  # in the order in which they are written
+            before, kind.companions, after = parted
+            self.classes[op, before, after] = kind
+        return kind
+
+    def _new_kind(self, op: str, tail: bytes) -> NodeKind:
         try:
             kind = NodeKind(op, tail, is_shared=len(tail) <= _SHARED)
         except ValueError:

@@ -136,7 +136,9 @@ def _unproved(graph: Graph) -> Iterator[Node]:
                 if node.device not in devices and next(_check_device(node), None) is None:
                     devices.add(node.device)
                 inputs = node.inputs
-                wanted = node.input_types
+                wanted = kind.inputs
+                if wanted is None:
+                    wanted = node.input_types
                 if len(wanted) == len(inputs) and node.device in devices:
                     for (source, index), want in zip(inputs, wanted):  # noqa: B905  # of one length
                         made_by = source.kind
@@ -144,7 +146,9 @@ def _unproved(graph: Graph) -> Iterator[Node]:
                             made_by.is_sound if made_by.judged == producer else is_sound(source)
                         ):
                             break  # of what is unsound the types may not be known
-                        given = source.output_types
+                        given = made_by.outputs
+                        if given is None:
+                            given = source.output_types
                         if not 0 <= index < len(given) or not (given[index] is want or given[index].base is want):
                             break
                     else:
@@ -155,6 +159,18 @@ def _unproved(graph: Graph) -> Iterator[Node]:
 
 def _judge(kind: NodeKind, node: Node, producer: int) -> None:
     """Find whether something is wrong with the op and the attributes of a node of a kind."""
+    like = kind.like
+    if like is not None:
+        if like.judged != producer:
+            _judge_itself(kind, node, producer)
+            like.take_verdict(kind)
+        else:
+            kind.take_verdict(like)
+        return
+    _judge_itself(kind, node, producer)
+
+
+def _judge_itself(kind: NodeKind, node: Node, producer: int) -> None:
     kind.judged, kind.is_sound = producer, False
     op_def = opdefs.find(node.op)
     if op_def is None or any("func" in definition.type for definition in op_def.attrs.values()):
@@ -167,7 +183,7 @@ def _judge(kind: NodeKind, node: Node, producer: int) -> None:
         return
     if node.op == "Const" and next(_check_const(node), None) is not None:
         return
-    kind.companions = tuple(colocations(node)) if "_class" in node.attrs else ()
+    colocations(node)  # the kind keeps them
     kind.is_sound = True
 
 
@@ -336,8 +352,6 @@ def compatible(wanted: DType, given: DType) -> bool:
 
 
 def _check_colocation(node: Node) -> Iterator[GraphFinding]:
-    if "_class" not in node.attrs:
-        return
     for text in colocations(node):
         if text not in node.graph:
             hint = did_you_mean(text, (n.name for n in node.graph.nodes))
@@ -348,6 +362,17 @@ def _check_colocation(node: Node) -> Iterator[GraphFinding]:
 
 def colocations(node: Node) -> list[str]:
     """The names that `_class` says the node is to be placed with."""
+    kind = node.kind
+    if kind is None:
+        return _named_in_class(node)
+    if kind.companions is None:
+        kind.companions = tuple(_named_in_class(node))
+    return list(kind.companions)
+
+
+def _named_in_class(node: Node) -> list[str]:
+    if "_class" not in node.attrs:
+        return []
     values: list[bytes] = node.attr_or("_class", [])
     return [value[len(_COLOCATION) :].decode(errors="replace") for value in values if value.startswith(_COLOCATION)]
 

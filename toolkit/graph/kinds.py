@@ -41,13 +41,15 @@ class NodeKind(NodeTypes):
         judged: the producer version for which `is_sound` was found; None before.
         is_sound: nothing is wrong with op and attributes, and nothing about them depends on the rest of the graph but
             `companions`.
-        companions: the nodes that `_class` says it is to be placed with.
+        companions: the nodes that `_class` says it is to be placed with; None: nobody has looked.
+        like: the first kind that differs from this one in the names that `_class` has, alone; None: there is none
+            before this one. What is found of one of them holds for all.
         values: attributes that were asked for and do not change: numbers, texts, types, shapes.
     """
 
     __slots__ = (
-        "_bytes", "_message", "_names_functions", "companions", "is_shared", "is_sound", "judged", "names_plugin", "op",
-        "values",
+        "_bytes", "_message", "_names_functions", "companions", "is_shared", "is_sound", "judged", "like",
+        "names_plugin", "op", "values",
     )  # fmt: skip
 
     def __init__(self, op: str, attributes: bytes, *, is_shared: bool):
@@ -60,15 +62,38 @@ class NodeKind(NodeTypes):
         self.is_shared = is_shared
         self.judged: int | None = None
         self.is_sound = False
-        self.companions: tuple[str, ...] = ()
+        self.companions: tuple[str, ...] | None = None
+        self.like: NodeKind | None = None
         self.values: dict[str, Any] = {}
         self._names_functions: bool | None = None
         self.names_plugin = PLUGIN in message.attr
         # what few bytes say is decoded again when it is asked for, and many bytes are written again: constants are
         # held once
         is_small = len(attributes) <= _SMALL
-        self._bytes = message.SerializeToString(deterministic=True) if is_small else b""
+        written = message.SerializeToString(deterministic=True) if is_small else b""
+        self._bytes = attributes if written == attributes else written  # which others hold too
         self._message = None if is_small else message
+
+    def with_companions(self, attributes: bytes, companions: tuple[str, ...]) -> NodeKind:
+        """A kind like this one but for what `_class` says, which has to be a list of texts in both: nothing is
+        decoded or judged again.
+
+        Args:
+            attributes: as a deterministic serialization has them.
+        """
+        kind = NodeKind.__new__(NodeKind)
+        kind.op_def, kind.inputs, kind.outputs = self.op_def, self.inputs, self.outputs
+        kind.op, kind.is_shared, kind.names_plugin = self.op, True, self.names_plugin
+        kind.judged, kind.is_sound, kind.companions, kind.like = None, False, companions, self
+        kind.values = self.values  # no list is among them
+        kind._names_functions = self._names_functions
+        kind._bytes, kind._message = attributes, None
+        return kind
+
+    def take_verdict(self, other: NodeKind) -> None:
+        """Have what was found of a kind that is the same but for the names in `_class`."""
+        self.op_def, self.inputs, self.outputs = other.op_def, other.inputs, other.outputs
+        self.judged, self.is_sound = other.judged, other.is_sound
 
     @property
     def attributes(self) -> bytes:
@@ -79,12 +104,14 @@ class NodeKind(NodeTypes):
     @property
     def names_functions(self) -> bool:
         """Whether an attribute holds functions."""
-        if self._names_functions is None:
+        if self._names_functions is None and self.like is not None:
+            self._names_functions = self.like.names_functions
+        elif self._names_functions is None:
             self._names_functions = any(
                 value.HasField("func") or (value.HasField("list") and bool(value.list.func))
                 for value in self.message.attr.values()
             )
-        return self._names_functions
+        return bool(self._names_functions)
 
     @property
     def message(self) -> NodeDef:

@@ -67,8 +67,6 @@ def regather(graph: Graph, device: Callable[[str], str | None]) -> int:
     leaders: dict[str, Node] = {}
     changed = 0
     for node in graph.nodes:
-        if "_class" not in node.attrs:
-            continue
         gone = [name for name in colocations(node) if name not in graph]
         if not gone:
             continue
@@ -225,8 +223,7 @@ class _Grouper:
         A group is opened by whoever names it first. The order matters only for soft placement, and is
         TensorFlow's.
         """
-        names = colocations(node) if "_class" in node.attrs else []
-        for name in names:
+        for name in colocations(node):
             if name not in self.graph:
                 raise GraphError(f"it is to be placed with '{name}', which does not exist", node=node.name)
             self._join_class(node, self.named.setdefault(name, node), f"colocated with '{name}'")
