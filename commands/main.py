@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import io
 import os
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 try:
@@ -63,6 +64,8 @@ _NUMBERS = (("int range", "whole number"), ("float range", "number"), ("integer"
 _MOST_ERRORS = 50
 #: commands that run steps: there an OpError means that one failed, whatever its status
 RUNNING = frozenset({"run"})
+#: commands over one graph or two whose objects live until the end: no garbage is looked for among them
+BRIEF = frozenset({"inspect", "prune", "place", "partition", "diff", "visualize"})
 
 
 app = typer.Typer(cls=lazy_group(COMMANDS), add_completion=True, rich_markup_mode=None, pretty_exceptions_enable=False)
@@ -96,7 +99,7 @@ def main(args: Sequence[str] | None = None) -> None:
     given = sys.argv[1:] if args is None else args
     try:
         # what runs steps has its own way to end: what was trained is saved
-        with contextlib.nullcontext() if _command(given) in RUNNING else end_on_signal():
+        with contextlib.nullcontext() if _command(given) in RUNNING else end_on_signal(), _collector(_command(given)):
             code = run(given)
             code = _flush(code)
     except KeyboardInterrupt:  # once more, while the first was being handled
@@ -104,6 +107,20 @@ def main(args: Sequence[str] | None = None) -> None:
     except Ended as ended:
         code = _fail(str(ended), ended.exit_code)
     leave(code)
+
+
+@contextlib.contextmanager
+def _collector(command: str) -> Generator[None]:
+    """Without the collector of garbage where it finds nothing in time; a graph of a million nodes is not taken apart at
+    the end of the process either."""
+    if command not in BRIEF:
+        yield
+        return
+    from toolkit.graph.garbage import no_collection
+
+    with no_collection():
+        yield
+        gc.freeze()
 
 
 def _flush(code: int) -> int:

@@ -36,12 +36,14 @@ def read(command: str, source: str, tags: str | None, data: bytes | None = None)
         GraphmillError: it cannot be read; there is no such tag set.
     """
     from toolkit.formats.model import read_model
+    from toolkit.graph.garbage import no_collection
 
     started = time.monotonic()
-    model = read_model(source, tags=tag_set(tags), data=data)
+    with no_collection():  # until it is frozen
+        model = read_model(source, tags=tag_set(tags), data=data)
+        if sum(len(meta.graph) for meta in model.meta_graphs) > _MANY:
+            gc.freeze()  # it lives as long as the command
     seconds = time.monotonic() - started
-    if sum(len(meta.graph) for meta in model.meta_graphs) > _MANY:
-        gc.freeze()  # it lives as long as the command
     counts = ", ".join(f"{len(meta.graph):,} nodes" for meta in model.meta_graphs)
     what = f"{model.kind.value}, {model.encoding.value}, {counts}"
     messages.detail(command, f"read {source_name(source)}: {what}, {seconds:.2f} s")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import zlib
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from toolkit.errors import ArgumentValueError
 
@@ -30,6 +31,7 @@ class DeviceSpec:
     device_index: int | None = None
 
     @staticmethod
+    @lru_cache(maxsize=1024)  # millions of nodes ask for a few
     def parse(text: str) -> DeviceSpec:
         """Read a full or partial name; "" is the spec that fits every device.
 

@@ -201,6 +201,36 @@ class Graph:
             copy.take_types(node)
         return self._append(copy)
 
+    def add_copies(self, nodes: Iterable[Node], count: int) -> list[Node | None]:
+        """Append nodes like those of another graph, as `add_copy` does one by one; returns them by the others' ids.
+
+        Args:
+            count: how many nodes the other graph has.
+
+        Raises:
+            GraphError: a name is taken.
+        """
+        copies: list[Node | None] = [None] * count
+        mine, by_name = self.nodes, self._by_name
+        is_plain: dict[str, bool] = {}  # whether an op is none of the functions of either graph
+        for node in nodes:
+            op, source = node.op, node.source
+            copy = Node(self, len(mine), node.name, op, node.device, source)
+            if node.changed_attrs is not None:
+                copy.changed_attrs = dict(node.changed_attrs)
+            plain = is_plain.get(op)
+            if plain is None:
+                library, theirs = self.library, node.graph.library
+                plain = is_plain[op] = library is theirs or not (library.op_def(op) or theirs.op_def(op))
+            if plain:
+                copy.take_types(node)
+            if by_name.setdefault(copy.name, copy) is not copy:
+                raise GraphError("the name is used by two nodes; node names are unique", node=copy.name)
+            mine.append(copy)
+            copies[node.id] = copy
+        self.version += 1
+        return copies
+
     def _append(self, node: Node) -> Node:
         if self._by_name.setdefault(node.name, node) is not node:
             raise GraphError("the name is used by two nodes; node names are unique", node=node.name)
@@ -253,15 +283,20 @@ class Graph:
         out.library = self.library.copy()
         out._shell = self._shell
         wanted = None if keep is None else {node.id for node in keep}
-        copies: list[Node | None] = [None] * len(self.nodes)
         chosen = self.nodes if wanted is None else [n for n in self.nodes if n.id in wanted]
-        for node in chosen:
-            copies[node.id] = out.add_copy(node)
+        copies = out.add_copies(chosen, len(self.nodes))
+        # one endpoint for all who read a node's first output
+        first = [None if copy is None else Output(copy, 0) for copy in copies]
         for node in chosen:
             copy = copies[node.id]
             assert copy is not None
-            copy.inputs = [Output(c, index) for src, index in node.inputs if (c := copies[src.id]) is not None]
-            copy.control_inputs = [c for src in node.control_inputs if (c := copies[src.id]) is not None]
+            inputs = copy.inputs
+            for src, index in node.inputs:
+                source = first[src.id]
+                if source is not None:
+                    inputs.append(source if index == 0 else Output(source[0], index))
+            if node.control_inputs:
+                copy.control_inputs = [c for src in node.control_inputs if (c := copies[src.id]) is not None]
         return out
 
     def copy(self) -> Graph:

@@ -220,7 +220,7 @@ class Node:
     def take_types(self, other: Node) -> None:
         """Have the types of a node of the same op and attributes, as far as they have been worked out."""
         types = other._types
-        if types is None or types.op_def is not None or isinstance(types, NodeKind):
+        if types is None or types is other.source or types.op_def is not None or isinstance(types, NodeKind):
             self._types = types
         else:  # of a function, whose signature may come to be another one
             self._types = mine = NodeTypes()

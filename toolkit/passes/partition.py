@@ -558,8 +558,6 @@ def _input_on_host(node: Node, position: int) -> bool:
 def _drop_missing_colocations(part: Graph) -> None:
     """`_class` entries whose node is in another partition say nothing any more."""
     for node in part.nodes:
-        if "_class" not in node.attrs:
-            continue
         gone = {b"loc:@" + name.encode() for name in colocations(node) if name not in part}
         if gone:
             kept = [value for value in node.attr("_class") if value not in gone]

@@ -166,7 +166,11 @@ class _Rewriter:
             if (node.id, index) in needed.used:
                 fed_nodes.setdefault(node.id, []).append(index)
         shapes = ShapeMap()
-        for position in sorted(needed.ids | fed_nodes.keys()):
+        if not fed_nodes:
+            ids = sorted(needed.ids)
+            copies = out.add_copies([graph.nodes[position] for position in ids], len(graph))
+            self.copies = {position: copy for position in ids if (copy := copies[position]) is not None}
+        for position in sorted(needed.ids | fed_nodes.keys()) if fed_nodes else ():
             node = graph.nodes[position]
             if position in needed.ids:
                 self.copies[position] = out.add_copy(node)
@@ -198,16 +202,21 @@ class _Rewriter:
         return unique
 
     def _connect(self) -> None:
-        for position, copy in self.copies.items():
-            node = self.graph.nodes[position]
-            copy.inputs = [self._source(src, index) for src, index in node.inputs]
-            copy.control_inputs = [
-                self.copies[src.id] if src.id in self.copies else self.inputs[src.id, 0] for src in node.control_inputs
-            ]
-
-    def _source(self, node: Node, index: int) -> Output:
-        fed = self.inputs.get((node.id, index))
-        return Output(self.copies[node.id], index) if fed is None else Output(fed, 0)
+        nodes, copies, fed = self.graph.nodes, self.copies, self.inputs
+        first = {position: Output(copy, 0) for position, copy in copies.items()}  # one for all who read it
+        for position, copy in copies.items():
+            node = nodes[position]
+            inputs = copy.inputs
+            for src, index in node.inputs:
+                new = fed.get((src.id, index)) if fed else None
+                if new is not None:
+                    inputs.append(Output(new, 0))
+                else:
+                    inputs.append(first[src.id] if index == 0 else Output(copies[src.id], index))
+            if node.control_inputs:
+                copy.control_inputs = [
+                    copies[src.id] if src.id in copies else fed[src.id, 0] for src in node.control_inputs
+                ]
 
     def _changed_inputs(self) -> list[Node]:
         return [new for (position, _), new in self.inputs.items() if self.graph.nodes[position].op not in _PLACEHOLDERS]
@@ -266,8 +275,11 @@ def reachable_functions(graph: Graph, roots: Iterable[str] = ()) -> set[str]:
                 stack.append(name)
 
     add(roots)
+    ops: set[str] = set()
     for node in graph.nodes:
-        add([node.op])
+        if node.op not in ops:
+            ops.add(node.op)
+            add([node.op])
         kind = node.kind
         if kind is not None and not kind.names_functions:
             continue

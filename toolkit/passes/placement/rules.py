@@ -47,6 +47,7 @@ def apply_rules(graph: Graph, rules: Sequence[PlacementRule]) -> dict[str, int]:
             if fits(node):
                 decided.append((node, rule))
                 break
+    devices: dict[tuple[str, str], str] = {}  # what becomes of a device under that of a rule
     for node, rule in decided:  # afterwards, so that queries see what the nodes asked for
         counts[rule.pattern] += 1
         if rule.device.startswith("@"):
@@ -54,8 +55,12 @@ def apply_rules(graph: Graph, rules: Sequence[PlacementRule]) -> dict[str, int]:
         elif not rule.device:
             node.device = ""
         else:
-            own = DeviceSpec() if node.device.startswith("@") else DeviceSpec.parse(node.device)
-            node.device = str(rule.spec.override(own))
+            key = (rule.device, node.device)
+            device = devices.get(key)
+            if device is None:
+                own = DeviceSpec() if node.device.startswith("@") else DeviceSpec.parse(node.device)
+                device = devices[key] = str(rule.spec.override(own))
+            node.device = device
     return counts
 
 
