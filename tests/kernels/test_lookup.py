@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -92,6 +93,13 @@ def _of_tensors(tf: Any) -> Any:
     return find(tf, handle, I64([[2], [5]]), np.float32([0, -1]), [put])
 
 
+def _of_shape(shape: Any, tf: Any) -> Any:
+    r = tf.raw_ops
+    return r.LookupTableSizeV2(
+        table_handle=r.MutableHashTableOfTensorsV2(key_dtype=tf.int64, value_dtype=tf.float32, value_shape=shape)
+    )
+
+
 def dense(tf: Any, empty: Any = -1, deleted: Any = -2, shape: Any = ()) -> Any:
     return tf.raw_ops.MutableDenseHashTableV2(
         empty_key=I64(empty), deleted_key=I64(deleted), value_dtype=tf.int64, value_shape=shape
@@ -140,6 +148,7 @@ BAD: dict[str, tuple[str, Build]] = {
     "value-shape": ("INVALID_ARGUMENT", lambda tf: _insert(
         tf, tf.raw_ops.MutableHashTableOfTensorsV2(key_dtype=tf.int64, value_dtype=tf.float32, value_shape=[2]),
         I64([1]), np.float32([1]))),
+    **{f"value-shape-{shape}": ("INVALID_ARGUMENT", partial(_of_shape, shape)) for shape in ((), (2, 2), None)},
 }  # fmt: skip
 
 

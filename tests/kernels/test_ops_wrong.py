@@ -125,6 +125,40 @@ CASES = [
         Case("MaxPool", [np.zeros(shape, F)], {"ksize": [1, 1, 1, 2], "strides": [1, 1, 1, 2], "padding": "VALID"})
         for shape in ((0, 5, 6, 2), (1, 5, 0, 2))
     ),
+    *(
+        Case("MaxPoolWithArgmax", [np.zeros(shape, F)],
+             {"ksize": [1, 2, 2, 1], "strides": [1, 1, 1, 1], "padding": "SAME"}, error=BAD)
+        for shape in ((0, 4, 4, 2), (1, 0, 4, 2), (1, 4, 4, 0))
+    ),
+    *(
+        Case(op, [np.zeros(x, F), F([1, 2]), F([1, 2]), np.zeros(mean, F), np.zeros(variance, F)],
+             {"is_training": True}, error=BAD)
+        for op in ("FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3")
+        for x in ((0, 4, 4, 2), (1, 4, 4, 2))
+        for mean, variance in (((1, 0), (0,)), ((2,), (0, 1)), ((), ()))
+    ),
+    *(Case("UnravelIndex", [I32([]), I32(dims)], error=BAD) for dims in ([3, 4], [])),
+    *(
+        Case("RandomIndexShuffle", [np.array(index, dt), I32([1, 2, 3]), np.array(most, dt)], {"rounds": 4}, error=SAME)
+        for dt in (I32, I64, np.uint32)
+        for index, most in (([5, 9], 9), ([5, 9], 3), ([5, 9], [5, 8]), (4, 3), (0, 0), (1, 0))
+    ),
+    *(
+        Case("RandomIndexShuffle", [I64(index), I32([1, 2, 3]), I64(most)], {"rounds": 4}, error=BAD)
+        for index, most in ((0, -1), (-1, 3), ([1, -1], [3, 3]))
+    ),
+    *(
+        Case(f"SparseSegment{kind}Grad{version}", [sample("float32", (3, 2)), I32([0, 4]), I32(ids), I32(rows)],
+             error=SAME)
+        for kind in ("Sum", "Mean", "SqrtN")
+        for version in ("", "V2")
+        for ids, rows in (([0, 7], 0), ([0, 1], 0), ([0, 1], 3), ([0, 7], 5), ([0, 1], 5))
+    ),
+    *(
+        Case("SparseSlice", [np.zeros((0, len(sizes)), I64), np.zeros(0, F), I64(sizes), I64([0] * len(sizes)),
+             I64([1] * len(sizes))], error=SAME)
+        for sizes in ([3, 4], [2**62, 4], [2**62, 4, 0], [-1, 3])
+    ),
     Case("InplaceAdd", [F(1), I32([0]), F(1)], error=BAD),
     Case("InplaceAdd", [F([1, 2]), I32([0]), F([1])]),
     *(Case("LRN", [sample("float32", (1, 2, 2, 8))], {"depth_radius": n}, error=BAD) for n in (-1, 1 << 40)),

@@ -142,6 +142,8 @@ def sequences() -> Iterator[Case]:
     yield Case(
         "ParseSequenceExample", [both, NONE, default], {**v1, "feature_list_dense_shapes": [(3,)]}, id="n", **BAD
     )
+    huge = {**v1, "feature_list_dense_shapes": [(1 << 62,)]}  # refused before there is room for it
+    yield Case("ParseSequenceExample", [both, NONE, default], huge, id="huge", **BAD)
     yield Case("ParseSequenceExample", [s(b"garbage", shape=(1,)), NONE, default], v1, id="garbage", **BAD)
     for row in STEPS:
         inputs = [s(row), s("v", shape=(1,)), [s("w")], [s("id")], [s("t")], [s("v")], default, s("name")]

@@ -110,9 +110,19 @@ def _numbers(node: Node, values: Sequence[Any]) -> Iterator[tuple[str, list[int]
             yield f"attribute '{attr.name}'", [found]
         elif attr.type == "list(int)" and isinstance(found, list):
             yield f"attribute '{attr.name}'", list(cast("list[int]", found))
+        elif attr.type == "shape" and isinstance(found, Shape):
+            yield f"attribute '{attr.name}'", _sizes(found)
+        elif attr.type == "list(shape)" and isinstance(found, list):
+            for shape in cast("list[Shape]", found):
+                yield f"a shape in attribute '{attr.name}'", _sizes(shape)
     for index, value in enumerate(values):
         if _is_tensor(value) and value.dtype.kind in "iu" and value.size <= _SMALL:
             yield f"input {index}", np.ravel(value).tolist()
+
+
+def _sizes(shape: Shape) -> list[int]:
+    """The sizes of a shape that are known."""
+    return [size for size in shape.dims or () if size is not None]
 
 
 def _small(value: Any) -> Any:

@@ -283,13 +283,15 @@ def dense_steps(batch: list[list[Array]], dtype: DType, shape: Shape, key: str, 
     """
     longest = max((len(steps) for steps in batch), default=0)
     sizes = shape.as_list()
-    out = _filled(dtype, (len(batch), longest, *sizes), b"" if dtype is dtypes.string else 0)
-    for i, steps in enumerate(batch):
+    for i, steps in enumerate(batch):  # before there is room for them: a shape may be wrong that is very large
         for t, step in enumerate(steps):
             if step.size != shape.num_elements:
                 raise InvalidArgumentError(
                     f"Name: {names[i]}, Key: {key}, Index: {t}.  Number of {dtype} values != expected.  values size: "
                     f"{step.size} but output shape: {shape}"
                 )
+    out = _filled(dtype, (len(batch), longest, *sizes), b"" if dtype is dtypes.string else 0)
+    for i, steps in enumerate(batch):
+        for t, step in enumerate(steps):
             out[i, t] = step.reshape(sizes)
     return out

@@ -60,6 +60,7 @@ def from_sparse(c: ShapeContext) -> list[Shape]:
 
 @shape_function("SparseMatrixZeros")
 def zeros(c: ShapeContext) -> list[Shape]:
+    c.rank(0, 1)
     return _makes(c, _of_matrix(c.constant_shape(0), "input 0, 'dense_shape',"), c.attr("type"))
 
 

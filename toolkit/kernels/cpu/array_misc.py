@@ -14,6 +14,7 @@ from toolkit.kernels.types import Array
 def unravel_index(indices: Array, dims: Array) -> Array:
     """The coordinates, one row a dimension, of row-major positions."""
     require(indices.ndim <= 1, f"The indices can only be scalar or vector, got {shape_text(indices)}")
+    require(indices.size > 0, "received empty tensor indices")
     require_vector(dims, "dims")
     sizes = to_ints(dims)
     require(0 not in sizes, f"Input dims cannot contain a dim of zero, but dims contains zero: {sizes}")

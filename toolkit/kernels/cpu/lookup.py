@@ -56,7 +56,7 @@ def mutable_hash_table(op: KernelNode) -> Compute:
 def mutable_hash_table_of_tensors(op: KernelNode) -> Compute:
     key, value, shape = op.attr("key_dtype"), op.attr("value_dtype"), op.attr("value_shape")
     require(
-        shape.rank in (0, 1),
+        shape.rank == 1 and shape.is_fully_defined,
         f"Default value must be a vector, got shape {shape}",
     )
     return _table_kernel(op, lambda: LookupTable(key, value, value_shape=shape))

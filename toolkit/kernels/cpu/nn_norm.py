@@ -15,6 +15,7 @@ import numpy as np
 
 from toolkit.errors import InvalidArgumentError
 from toolkit.graph import dtypes
+from toolkit.kernels.cpu.common import require, shape_text
 from toolkit.kernels.cpu.nn_window import Layout, widen
 from toolkit.kernels.registry import Compute, KernelNode, kernel
 from toolkit.kernels.types import Array
@@ -58,6 +59,8 @@ def fused_batch_norm(op: KernelNode) -> Compute:
         channels = last.shape[-1] if x.ndim else 0
         needed = () if training and factor == 1 else (mean, variance)
         _check_x(op, x, channels, scale, offset, *needed)
+        for vector, what in ((mean, "estimated_mean"), (variance, "estimated_variance")):
+            require(vector.ndim == 1, f"{what} must be 1-dimensional, got shape {shape_text(vector)}")
         if x.size == 0:
             nan = np.full((channels,), np.nan, np.float32)
             out = (widen(last), nan, nan.copy(), nan.copy(), nan.copy())

@@ -16,6 +16,7 @@ import numpy as np
 
 from toolkit.errors import InvalidArgumentError, UnimplementedError
 from toolkit.graph import dtypes
+from toolkit.kernels.cpu.common import require, shape_text
 from toolkit.kernels.cpu.nn_window import Layout, Windows, WindowSpec, widen, window_spec
 from toolkit.kernels.registry import FLOATING, INDEX, REAL, Compute, KernelNode, kernel
 from toolkit.kernels.types import Array
@@ -262,6 +263,7 @@ def max_pool_with_argmax(op: KernelNode) -> Compute:
     def compute(x: Array) -> tuple[Array, Array]:
         last = pool.last(x)
         windows = pool.windows(last.shape)
+        require(last.size > 0, f"tensor_in must not be empty, got shape {shape_text(x)}")
         best, tap_of = max_tap(last, windows)
         return best, tap_positions(tap_of, windows, last.shape, with_batch=with_batch).astype(dtype)
 

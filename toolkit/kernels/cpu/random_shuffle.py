@@ -46,6 +46,9 @@ def random_index_shuffle(op: KernelNode) -> Compute:
             max_index.ndim == 0 or max_index.shape == (count,),
             f"Maxval must be a scalar or a vector of the same size as index but got {shape_text(max_index)}",
         )
+        for value, what in ((index, "index"), (max_index, "max_index")):
+            require((value >= 0).all(), f"{what} must be >= 0 but was {value.min(initial=0)}")
+        require((index <= max_index).all(), "max_index must be >= index")
         wide, most = (np.broadcast_to(v.astype(np.uint64), (count,)) for v in (index, max_index))
         keys = np.broadcast_to(seed.astype(np.uint32), (count, 3)).astype(np.uint64)
         out = np.zeros(count, np.uint64)

@@ -209,6 +209,8 @@ def sparse_segment_grad(op: KernelNode) -> Compute:
 
     def compute(grad: Array, indices: Array, ids: Array, rows: Array) -> Array:
         _check_gradient(grad, indices, ids, rows, "output_dim0")
+        if not int(rows):
+            return np.zeros((0, *grad.shape[1:]), grad.dtype)
         values = _scaled_gradient(wide(grad), kind, ids)
         return _accumulate(np.add, 0, int(rows), indices, values[ids]).astype(grad.dtype)
 
@@ -222,8 +224,9 @@ def _check_gradient(grad: Array, indices: Array, ids: Array, rows: Array, rows_n
     require(grad.ndim >= 1, "grad must be at least a vector, got a scalar")
     require(len(indices) == len(ids), "segment_ids and indices should have same size.")
     require(int(rows) >= 0, f"{rows_name} must not be negative, got {int(rows)}")
-    check_indices(ids, grad.shape[0], "segment_ids")
-    check_indices(indices, int(rows))
+    if int(rows):  # of no rows, nothing is looked at
+        check_indices(ids, grad.shape[0], "segment_ids")
+        check_indices(indices, int(rows))
 
 
 def _scaled_gradient(grad: Array, kind: str, ids: Array) -> Array:
@@ -237,6 +240,8 @@ def sparse_segment_grad_v2(op: KernelNode) -> Compute:
 
     def compute(grad: Array, indices: Array, ids: Array, rows: Array) -> tuple[Array, Array]:
         _check_gradient(grad, indices, ids, rows, "dense_output_dim0")
+        if not int(rows):
+            return np.zeros((0, *grad.shape[1:]), grad.dtype), np.zeros(0, indices.dtype)
         used, position = np.unique(indices, return_inverse=True)
         values = _scaled_gradient(wide(grad), kind, ids)
         out = _accumulate(np.add, 0, len(used), position.reshape(-1), values[ids])

@@ -232,6 +232,7 @@ def sparse_split(op: KernelNode) -> Compute:
 @simple("SparseSlice")
 def sparse_slice(indices: Array, values: Array, shape: Array, start: Array, size: Array) -> tuple[Array, Array, Array]:
     check_sparse(indices, values, shape)
+    check_countable(shape)
     rank = len(shape)
     require(start.shape == (rank,), f"Expected start to be a vector of length {rank} but got shape {shape_text(start)}")
     require(size.shape == (rank,), f"Expected size to be a vector of length {rank} but got shape {shape_text(size)}")

@@ -230,6 +230,7 @@ def zeros(op: KernelNode) -> Compute:
     dtype: DType = op.attr("type")
 
     def compute(shape: Array) -> CsrMatrix:
+        require(shape.ndim == 1, f"dense_shape must be a vector, got shape {shape_text(shape)}")
         nothing = np.zeros(0, np.int64)
         return CsrMatrix(tuple(to_ints(shape)), nothing, nothing, nothing, np.zeros(0, dtype.numpy))
 

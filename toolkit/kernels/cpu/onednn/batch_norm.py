@@ -85,7 +85,8 @@ def fused_batch_norm(op: KernelNode, numpy: Compute) -> Compute:
         )
 
     def compute(x: Array, scale: Array, offset: Array, mean: Array, variance: Array) -> tuple[Array, ...]:
-        if not node.is_fit(x, scale, offset, *(() if node.training else (mean, variance))):
+        given = (mean, variance)
+        if mean.ndim + variance.ndim != 2 or not node.is_fit(x, scale, offset, *(() if node.training else given)):
             return numpy(x, scale, offset, mean, variance)
         shape = node.shape(x.shape)
         kept = KEPT.get(node.key("forward", shape), lambda: make(shape))
