@@ -18,6 +18,8 @@ _INTS = {
 _MANY = (2, 3, 50, 1500)
 #: how deep new messages are nested: some hold their own kind, several at a time
 _DEEPEST = 12
+#: how many of a kind are in one of them, by how deep it is: 40 at each depth were files of 100 MB
+_WIDEST = (40, 40, 2, 2)
 
 
 def mutate(rng: random.Random, message: Message, times: int | None = None) -> None:
@@ -123,7 +125,8 @@ def _set_any(rng: random.Random, message: Any, depth: int = 0) -> None:
             entries[hostile.name(rng)] = scalar(rng, inner, None)
     elif is_repeated(field):
         values = getattr(message, field.name)
-        for _ in range(rng.choice((1, 2, 40))):
+        most = _WIDEST[depth] if depth < len(_WIDEST) else 1
+        for _ in range(min(most, rng.choice((1, 2, 40)))):
             if field.message_type is None:
                 values.append(scalar(rng, field, None))
             else:

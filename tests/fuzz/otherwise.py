@@ -29,6 +29,10 @@ REFUSED: dict[str, str] = {
     "StatelessRandomUniformIntV2": "a counter of fewer words is read beyond its end",
 }
 REFUSED |= dict.fromkeys(
+    ("SparseReduceMax", "SparseReduceMaxSparse", "SparseReduceSum", "SparseReduceSumSparse"),
+    "an index beyond the dense shape belongs to no row that is reduced",
+)
+REFUSED |= dict.fromkeys(
     ("InvGrad", "ReciprocalGrad", "RsqrtGrad", "SigmoidGrad", "SqrtGrad", "TanhGrad"),
     "a gradient of another shape is read number by number, as far as there are any",
 )

@@ -159,6 +159,16 @@ CASES = [
              I64([1] * len(sizes))], error=SAME)
         for sizes in ([3, 4], [2**62, 4], [2**62, 4, 0], [-1, 3])
     ),
+    *(
+        Case("SparseAdd", [I64(a), F(range(1, 1 + len(a))), I64([3, 3]), I64(b), F(range(-1, len(b) - 1)), I64([3, 3]),
+             F(thresh)], error=SAME, id=f"{a}{b}{thresh}")
+        for a, b in (
+            ([[0, 1], [2, 0]], [[0, 0], [0, 1]]), ([[2, 0], [0, 1]], [[0, 1], [2, 0]]),
+            ([[0, 1], [0, 1]], [[0, 1]]), ([[1, 1], [0, 0], [2, 2]], [[0, 0], [1, 1], [1, 1]]),
+            ([[0, 9], [1, -1]], [[0, 9], [1, 0]]),
+        )
+        for thresh in (0, 2)
+    ),
     Case("InplaceAdd", [F(1), I32([0]), F(1)], error=BAD),
     Case("InplaceAdd", [F([1, 2]), I32([0]), F([1])]),
     *(Case("LRN", [sample("float32", (1, 2, 2, 8))], {"depth_radius": n}, error=BAD) for n in (-1, 1 << 40)),

@@ -63,7 +63,7 @@ def fused_batch_norm(op: KernelNode) -> Compute:
             require(vector.ndim == 1, f"{what} must be 1-dimensional, got shape {shape_text(vector)}")
         if x.size == 0:
             nan = np.full((channels,), np.nan, np.float32)
-            out = (widen(last), nan, nan.copy(), nan.copy(), nan.copy())
+            out = (widen(last), nan, nan.copy(), np.zeros_like(nan), np.zeros_like(nan))
         elif training:
             out = _train(widen(last), scale, offset, mean, variance)
         else:

@@ -129,11 +129,15 @@ def _union(a: Array, b: Array, shape: Array) -> tuple[Array, Array, Array]:
     return keys, position[: len(a)], position[len(a) :]
 
 
-def _check_pair(a: tuple[Array, Array, Array], b: tuple[Array, Array, Array]) -> None:
+def _check_same_shapes(a: tuple[Array, Array, Array], b: tuple[Array, Array, Array]) -> None:
     check_sparse(*a)
     check_sparse(*b)
     require(len(a[2]) == len(b[2]), f"Ranks of input tensors must match, but saw {len(a[2])} and {len(b[2])}")
     require((a[2] == b[2]).all(), f"Input shapes do not match: {to_ints(a[2])} vs. {to_ints(b[2])}")
+
+
+def _check_pair(a: tuple[Array, Array, Array], b: tuple[Array, Array, Array]) -> None:
+    _check_same_shapes(a, b)
     check_bounds(a[0], a[2])
     check_bounds(b[0], b[2])
 
@@ -143,15 +147,49 @@ def sparse_add(
     a_indices: Array, a_values: Array, a_shape: Array, b_indices: Array, b_values: Array, b_shape: Array, thresh: Array
 ) -> tuple[Array, Array, Array]:
     """Where both have a value and the sum is smaller in size than `thresh`, it is left out."""
-    _check_pair((a_indices, a_values, a_shape), (b_indices, b_values, b_shape))
+    _check_same_shapes((a_indices, a_values, a_shape), (b_indices, b_values, b_shape))
     require_scalar(thresh, "thresh")
-    keys, at_a, at_b = _union(a_indices, b_indices, a_shape)
-    total = np.zeros(len(keys), a_values.dtype)
-    np.add.at(total, at_a, a_values)
-    np.add.at(total, at_b, b_values)
-    shared = np.bincount(np.concatenate([at_a, at_b]), minlength=len(keys)) > 1
+    both = np.concatenate([a_indices, b_indices])
+    _, ranks = np.unique(both, axis=0, return_inverse=True) if both.shape[1] else (None, np.zeros(len(both), np.int64))
+    ranks = ranks.reshape(-1)
+    of_a, of_b = ranks[: len(a_indices)], ranks[len(a_indices) :]
+    if all((np.diff(of) > 0).all() for of in (of_a, of_b)):
+        order = np.argsort(ranks, kind="stable")  # a's before b's
+        ordered = ranks[order]
+        repeats = np.concatenate([[False], ordered[1:] == ordered[:-1]]).astype(bool)[: len(order)]
+        taken, partner = order[~repeats], np.full(len(both), -1, np.int64)
+        partner[order[:-1][repeats[1:]]] = order[1:][repeats[1:]]
+    else:
+        taken, partner = _merged(of_a.tolist(), of_b.tolist())
+    values = np.concatenate([a_values, b_values])
+    other = partner[taken]
+    shared = other >= 0
+    total = values[taken]
+    total[shared] += values[other[shared]]
     keep = ~shared | (np.abs(total) >= thresh)
-    return unlinear(keys[keep], a_shape), total[keep], a_shape
+    return both[taken[keep]], total[keep], a_shape
+
+
+def _merged(a: list[int], b: list[int]) -> tuple[Array, Array]:
+    """What a merge of two lists takes from a + b, and what each is added to; -1 for nothing.
+
+    Of lists that are not in order, it makes what TensorFlow makes of them: heads are compared, nothing is sorted.
+    """
+    taken: list[int] = []
+    partner = np.full(len(a) + len(b), -1, np.int64)
+    i = j = 0
+    while i < len(a) and j < len(b):
+        if a[i] <= b[j]:
+            taken.append(i)
+            if a[i] == b[j]:
+                partner[i] = len(a) + j
+                j += 1
+            i += 1
+        else:
+            taken.append(len(a) + j)
+            j += 1
+    taken += [*range(i, len(a)), *range(len(a) + j, len(a) + len(b))]
+    return np.array(taken, np.int64), partner
 
 
 @simple("SparseAddGrad")
