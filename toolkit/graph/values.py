@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 from schemas import tensor_pb2
 from toolkit.errors import GraphmillError
 from toolkit.graph.dtypes import DType, from_enum
+from toolkit.graph.kinds import NodeKind
 from toolkit.graph.node import Node, Output
 from toolkit.graph.shape import MAX_RANK, Shape
 
@@ -96,6 +97,7 @@ class Evaluator:
     def __init__(self, shape_of: Callable[[Output], Shape]):
         self.shape_of = shape_of
         self._known: dict[Node, list[Value | None]] = {}
+        self._constants: dict[NodeKind, list[Value | None]] = {}  # of constants that are alike
         self._blocked: set[Output] = set()
 
     def block(self, output: Output) -> None:
@@ -136,6 +138,15 @@ class Evaluator:
         return results[output.index] if output.index < len(results) else None
 
     def _compute(self, node: Node, function: ValueFunction) -> list[Value | None]:
+        kind = node.kind if node.op == "Const" and not self._blocked else None
+        if kind is None:
+            return self._results(node, function)
+        found = self._constants.get(kind)
+        if found is None:
+            found = self._constants[kind] = self._results(node, function)
+        return found
+
+    def _results(self, node: Node, function: ValueFunction) -> list[Value | None]:
         try:
             result = function(_Args(node, self))
         except (GraphmillError, TypeError, ValueError, IndexError, ZeroDivisionError, OverflowError):

@@ -255,6 +255,9 @@ def references(node: Node) -> Iterator[FuncRef]:
     library = node.graph.library
     if node.op in library:
         yield FuncRef(node.op, dict(node.attrs))
+    kind = node.kind
+    if kind is not None and not kind.names_functions:
+        return
     base = node.base
     for key in (base.attr if base is not None else ()) if len(library) or _may_call(node) else ():
         value = base.attr[key]  # type: ignore[union-attr]

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from toolkit.errors import did_you_mean
 from toolkit.graph import check, opdefs
 from toolkit.graph.graph import Graph
+from toolkit.graph.kinds import NodeKind
+from toolkit.graph.node import Node
 from toolkit.passes.validate.finding import Severity
 from toolkit.passes.validate.registry import Problem, Rule, family
 from toolkit.passes.validate.subject import Body, Subject
@@ -69,10 +71,24 @@ def _versions(graph: Graph) -> Iterator[Problem]:
 def _attrs(body: Body) -> Iterator[Problem]:
     graph = body.graph
     producer = graph.versions.producer
+    clean: set[NodeKind] = set()  # kinds of which there is nothing to say
     for node in graph.nodes:
-        op_def = graph.find_op_def(node.op)
-        if op_def is None or node.base is None:
-            continue
+        kind = node.kind
+        if kind is not None:
+            kind = kind.like or kind  # which have lists in `_class`, all of them or none
+            if kind in clean:
+                continue
+        problems = list(_attrs_of(body, node, producer))
+        if kind is not None and not problems:
+            clean.add(kind)
+        yield from problems
+
+
+def _attrs_of(body: Body, node: Node, producer: int) -> Iterator[Problem]:
+    """What is wrong with the attributes of one node; where it is nothing, it is nothing for all of its kind."""
+    graph = body.graph
+    op_def = graph.find_op_def(node.op)
+    if op_def is not None and node.base is not None:
         known = op_def.attrs
         if "_class" in node.base.attr and not node.base.attr["_class"].HasField("list"):
             message = "attribute '_class' must be a list of strings, the nodes to be placed with"
