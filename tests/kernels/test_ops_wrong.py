@@ -169,6 +169,15 @@ CASES = [
         )
         for thresh in (0, 2)
     ),
+    *(
+        Case("ReverseSequence", [np.zeros(shape, F), I32([1, 2])], {"seq_dim": seq, "batch_dim": batch}, error=BAD)
+        for shape, seq, batch in (((2,), -1, 0), ((2, 3), -1, 0), ((3, 2), 0, -1), ((2, 3), -2, -1))
+    ),
+    *(
+        Case("StatelessShuffle", [np.zeros(shape, F), np.uint64(key), np.uint64(counter), I32(algorithm)], error=BAD)
+        for shape in ((), (1,), (0,), (3,))
+        for key, counter, algorithm in (([1], [1, 2], 0), (1, [1, 2], 1), ([1], [1, 2], [1]), ([1], [[1, 2]], 1))
+    ),
     Case("InplaceAdd", [F(1), I32([0]), F(1)], error=BAD),
     Case("InplaceAdd", [F([1, 2]), I32([0]), F([1])]),
     *(Case("LRN", [sample("float32", (1, 2, 2, 8))], {"depth_radius": n}, error=BAD) for n in (-1, 1 << 40)),

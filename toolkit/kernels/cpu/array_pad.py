@@ -148,6 +148,7 @@ def reverse_sequence(op: KernelNode) -> Compute:
 
     def compute(x: Array, lengths: Array) -> Array:
         require_vector(lengths, "seq_lens")
+        require(min(batch_dim, seq_dim) >= 0, f"batch_dim {batch_dim} and seq_dim {seq_dim} must be >= 0")
         require(batch_dim < x.ndim, f"batch_dim must be < input rank ( {batch_dim} vs. {x.ndim})")
         require(seq_dim < x.ndim, f"seq_dim must be < input rank ( {seq_dim} vs. {x.ndim})")
         require(seq_dim != batch_dim, f"batch_dim == seq_dim == {seq_dim}")

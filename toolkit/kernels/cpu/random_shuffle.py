@@ -22,7 +22,8 @@ _SHORT = 1 << 10
 
 @simple("StatelessShuffle")
 def stateless_shuffle(value: Array, key: Array, counter: Array, algorithm: Array) -> Array:
-    return shuffled(value, lambda count: from_key(key, counter, algorithm).words(count))
+    stream = from_key(key, counter, algorithm)  # looked at even where there is nothing to shuffle
+    return shuffled(value, lambda count: stream.words(count))
 
 
 @kernel("RandomIndexShuffle", types={"dtype": _INTEGERS})
