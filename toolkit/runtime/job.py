@@ -31,6 +31,7 @@ from toolkit.runtime.batches import Batches, fed_whole
 from toolkit.runtime.collect import join_examples, stack
 from toolkit.runtime.compare import Comparison, Contract, bisect, compare_results
 from toolkit.runtime.feeds import feed_array
+from toolkit.runtime.input_end import mistakes_raised, mistakes_told_apart
 from toolkit.runtime.option_checks import check_options
 from toolkit.runtime.options import RunOptions
 from toolkit.runtime.probes.base import Probe, Probes
@@ -403,6 +404,7 @@ class Job:
         last: list[Any] = []
         fetches = [list(self.request.fetches.values()), self.request.targets, self.dumped]
         with (
+            mistakes_raised(),
             stop_on_signal(self.log, self._grace()) as asked,
             self._closing_bar(),
             self._summary_hooks() as summary_hooks,
@@ -430,7 +432,7 @@ class Job:
                         for output, value in batch.items():
                             check_feed(output.name, value)
                     try:
-                        with self.hints(session.session):
+                        with self.hints(session.session), mistakes_told_apart(self.model.graph):
                             last, _, dumped = session.run(fetches, batch)
                         if self.dump is not None:
                             self.dump.fetched(self.dumped, dumped)
