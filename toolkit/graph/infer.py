@@ -25,6 +25,8 @@ from toolkit.graph.values import Evaluator, is_foldable
 
 #: how often a loop's Merge may change its mind before its shape is given up
 _MAX_MERGE_UPDATES = 12
+#: of how many nodes that differ in the values of their inputs alone what came of them is kept
+_MOST_ALIKE = 4
 
 Constants = Callable[[int], Any] | Mapping[int, Any] | None
 
@@ -116,8 +118,9 @@ class ShapeMap(Mapping[Output, Shape]):
         self._handles: dict[tuple[Node, int], HandleData] = {}
         self._fed: dict[Output, Shape] = {}
         self._inferring: set[Node] = set()
-        # what comes of nodes of one kind with inputs of the same shapes, where nothing else matters
-        self._alike: dict[tuple[NodeKind | Shape | None, ...], list[Shape]] = {}
+        # what comes of nodes of one kind with inputs of the same shapes, where nothing else matters but the values of
+        # some inputs, which were asked for in this order
+        self._alike: dict[tuple[NodeKind | Shape | None, ...], list[tuple[list[tuple[int, Any]], list[Shape]]]] = {}
         self._values = Evaluator(self.__getitem__)
 
     def of(self, node: Node) -> list[Shape]:
@@ -172,29 +175,38 @@ class ShapeMap(Mapping[Output, Shape]):
         inputs = [self._known(source) for source in node.inputs]
         kind = node.kind
         key = (kind, *inputs)
-        if kind is not None and (known := self._alike.get(key)) is not None:
-            self.store(node, known, {})
-            return self._shapes[node]
-        asked = False  # for more than shapes
+        asked: list[tuple[int, Any]] = []
+        asked_handle = False
 
         def constant(index: int) -> Any:
-            nonlocal asked
-            asked = True
-            return self.constant(node.inputs[index])
+            value = self.constant(node.inputs[index])
+            asked.append((index, value))
+            return value
 
         def handle(index: int) -> HandleData | None:
-            nonlocal asked
-            asked = True
+            nonlocal asked_handle
+            asked_handle = True
             return self._handles.get(node.inputs[index])
 
         self._inferring.add(node)
         try:
+            alike = self._alike.get(key, ()) if kind is not None else ()
+            for values, known in alike:
+                if all(self.constant(node.inputs[index]) == value for index, value in values):
+                    self.store(node, known, {})
+                    return self._shapes[node]
             shapes, handles = _run(node, inputs, constant, handle, self._calls)
         finally:
             self._inferring.discard(node)
         shapes = _refined(node, shapes)
-        if kind is not None and not asked and not handles and registry.is_local(node.op):
-            self._alike[key] = shapes
+        if (
+            kind is not None
+            and not asked_handle
+            and not handles
+            and len(alike) < _MOST_ALIKE
+            and registry.is_local(node.op)
+        ):
+            self._alike.setdefault(key, []).append((asked, shapes))
         self.store(node, shapes, handles)
         return self._shapes[node]
 
@@ -342,15 +354,17 @@ def infer(
 def _settle_loops(graph: Graph, shapes: ShapeMap, order: list[Node], strict: bool) -> None:
     """Re-infer around back edges until nothing changes."""
     position = {node: i for i, node in enumerate(order)}
-    consumers = graph.consumers()
+    readers: list[list[int]] = [[] for _ in graph.nodes]  # by id, where they are in the order
+    for node in graph.nodes:
+        for source, _ in node.inputs:
+            readers[source.id].append(position[node])
     updates: dict[Node, int] = {}
     pending: list[int] = []
     queued: set[int] = set()
 
     def push(node: Node) -> None:
-        for edge in consumers[node.id]:
-            place = position[edge.dst]
-            if not edge.is_control and place not in queued:
+        for place in readers[node.id]:
+            if place not in queued:
                 queued.add(place)
                 heapq.heappush(pending, place)
 
