@@ -232,3 +232,9 @@ def test_function_bodies_are_followed(tf: Any) -> None:
     node = next(n for n in graph if n.op in ("If", "StatelessIf"))
     node.attrs["output_shapes"] = []
     assert infer(graph).of(node)[0] == Shape([4, 3])
+
+    def handle(index: int) -> None:
+        pytest.fail(f"input {index} is a number, for which the graph is not walked back")
+
+    given = [infer(graph)[source] for source in node.inputs]
+    assert infer_node(node, given, {}, handle)[0] == Shape([4, 3])

@@ -14,6 +14,9 @@ from toolkit.graph.node import Node
 from toolkit.graph.shape import UNKNOWN, Dim, Shape, of_rank
 from toolkit.graph.shapes.calls import Calls, HandleData
 
+#: kinds of types (`DType.kind`) that are values themselves, not handles
+_NUMBERS = "fiucb"
+
 
 class ShapeContext:
     """A node while its output shapes are inferred.
@@ -178,7 +181,10 @@ class ShapeContext:
         return shape
 
     def handle(self, index: int) -> HandleData | None:
-        """What the resource or variant handle at an input holds, when known."""
+        """What the resource or variant handle at an input holds, when known; other inputs hold nothing."""
+        # who asks for all inputs of a call must not have the graph walked back for its numbers
+        if self.node.input_types[index].base.kind in _NUMBERS:
+            return None
         return self._handles(index)
 
     def unknown(self) -> list[Shape]:
