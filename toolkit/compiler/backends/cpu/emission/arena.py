@@ -176,8 +176,8 @@ def place(pieces: list[Storage]) -> int:
         for piece, offset in zip(pieces, offsets, strict=True):
             piece.offset = offset
         return total
-    free: list[tuple[int, int]] = [(0, sys.maxsize)]  # from where to where, in order; what lies behind all is the last
-    ending: list[tuple[int, int, int]] = []  # a heap: when a place becomes free, and from where to where it is
+    free: list[tuple[int, int]] = [(0, sys.maxsize)]  # intervals, begin and end, by offset; the last has no end
+    ending: list[tuple[int, int, int]] = []  # a heap of intervals in use, by the position of their last use
     for piece in sorted(pieces, key=lambda p: (p.first, -p.size)):
         while ending and ending[0][0] < piece.first:
             _release(free, *heapq.heappop(ending)[1:])
@@ -194,7 +194,7 @@ def place(pieces: list[Storage]) -> int:
 
 
 def _release(free: list[tuple[int, int]], begin: int, end: int) -> None:
-    """Add a place to those that are free, as one with its neighbours."""
+    """Add an interval to the free ones, joined with those it touches."""
     number = bisect.bisect(free, (begin, end))
     if number < len(free) and free[number][0] == end:
         end = free.pop(number)[1]
