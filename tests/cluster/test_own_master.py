@@ -15,6 +15,7 @@ from tests import patience
 from tests.cluster.tensorflow_servers import free_ports
 from toolkit import tensorflow as gm
 from toolkit.cluster.client import kind, own_master
+from toolkit.cluster.master.remote_worker import RemoteWorker
 
 v1: Any = gm.compat.v1
 
@@ -70,6 +71,27 @@ def test_steps(target: str) -> None:
                 session.partial_run(handle, later, {w: [1, 1]})
     with pytest.raises(RuntimeError, match="closed"):
         session.run(w)
+
+
+def test_a_session_is_closed_while_a_step_begins(target: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    begin = RemoteWorker.begin
+
+    def begin_after_the_end(self: RemoteWorker, handle: int, *arguments: Any) -> Any:
+        closing.start()
+        patience.until(lambda: handle not in self._graphs, "the end of the session")
+        return begin(self, handle, *arguments)
+
+    with v1.Graph().as_default() as graph:
+        with v1.device("/job:ps/task:0"):
+            x = v1.FIFOQueue(1, gm.float32, []).dequeue()  # nothing ever comes
+        with v1.device("/job:worker/task:0"):
+            y = x + 1
+        session = v1.Session(target, graph=graph)
+        closing = threading.Thread(target=session.close)
+        monkeypatch.setattr(RemoteWorker, "begin", begin_after_the_end)
+        with pytest.raises(gm.errors.CancelledError):
+            session.run(y)
+        closing.join(patience.HUNG)
 
 
 def test_partial_runs(target: str) -> None:

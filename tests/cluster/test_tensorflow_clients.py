@@ -183,7 +183,7 @@ def test_what_waits_ends_with_its_deadline_and_with_the_session(cluster: MixedCl
     patience.until(lambda: _running(cluster) > 0, "a step")
     other.close()
     thread.join(patience.HUNG)
-    assert [type(each) for each in failures] == [tf.errors.CancelledError], failures
+    assert [type(each) for each in failures] == [tf.errors.CancelledError], [str(e) for e in failures]
 
 
 def _running(cluster: MixedCluster) -> int:

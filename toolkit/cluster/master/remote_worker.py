@@ -17,7 +17,7 @@ from toolkit.cluster.master.run_answers import read_answer
 from toolkit.cluster.master.task import RemoteTask
 from toolkit.cluster.master.transfers import WorkerGraph, worker_graph
 from toolkit.cluster.rpc import statuses, tensors, wire
-from toolkit.errors import CancelledError, InternalError, OpError
+from toolkit.errors import AbortedError, CancelledError, InternalError, OpError
 from toolkit.formats.tensor import from_array, to_array
 from toolkit.graph.graph import Graph
 from toolkit.graph.node import ENTER_OPS
@@ -191,7 +191,9 @@ class RemoteWorker:
         self, handle: int, step_id: int, inputs: Sequence[Any], probe: Probe | None, failed: Callable[[], None]
     ) -> Callable[[], list[Any]]:
         """Have a graph run, and return what waits for its results; see `Worker`."""
-        graph = self._graphs[handle]
+        graph = self._graphs.get(handle)
+        if graph is None:
+            raise self._lost or AbortedError(f"{self.task} has no graph with the handle {handle}; it was dropped")
         step = self._step(step_id)
         listener = hearer(probe)
         if graph.worker_graph.is_partial:
