@@ -79,7 +79,8 @@ def run(
     IN is a GraphDef, MetaGraphDef, SavedModel or a folder that `partition` wrote. Without --fetch, --target and
     --signature the file's only signature is run. With --steps N (N > 1), each array in --out has a leading axis
     of the N steps; with --batch alone one pass over the data is made and results per example are joined.
-    With --engine ray and --feed NAME=PATTERN, as in x=in/*.npz, every file that fits is one pass, and --out a folder.
+    With --engine ray and --feed NAME=PATTERN, as in x=in/*.npz, every file that fits is one pass, and --out a folder;
+    with --coalesce every file is a request, and several run as one step.
 
     Example: graphmill run model.pb --feed x=images.npy --fetch probabilities --out p.npz
     """
@@ -109,7 +110,7 @@ def run(
             from toolkit.runtime.option_checks import check_options
             from toolkit.runtime.options import from_command_line
 
-            shards = given["engine"] is not None and _has_shards(feed)
+            shards = given["coalesce"] is not None or (given["engine"] is not None and _has_shards(feed))
             if out is not None and not shards:
                 arrays.check_destination(out)
             tolerance = {"rtol": 1e-5 if rtol is None else rtol, "atol": 1e-8 if atol is None else atol}
@@ -122,11 +123,14 @@ def run(
                 raise UsageError("--sandbox and --master do not go together: the model runs at the servers")
             if sandbox and options.engine is not None:
                 raise UsageError("--sandbox and --engine do not go together: the model runs in other processes")
-            if shards:
+            if shards and options.coalesce is None:
                 _run_shards(options, source, tags, feed or [], feeds, out)
                 return
             if sandbox:
                 _confine(options, source, out, compare)
+            if options.coalesce is not None:
+                _answer_requests(options, source, tags, feed or [], feeds, out)
+                return
             options.feeds = _given(source, feeds, feed)
             expected = None if estimate is None else _read_estimate(estimate)
             loaded = load(source, models.tag_set(tags))
@@ -180,7 +184,7 @@ def _tell_what_is_missing() -> None:
 
 def _has_shards(feed: list[str] | None) -> bool:
     """Whether a feed names many files."""
-    from toolkit.cluster.ray.inference.shards import split_feeds
+    from toolkit.runtime.shards.files import split_feeds
 
     return bool(split_feeds(feed or ())[0])
 
@@ -198,6 +202,20 @@ def _run_shards(
         raise UsageError("the results of many files are written to a folder: add --out DIR")
     found = infer(source, models.tag_set(tags), options, feed, out, _log)
     _log(f"{found.shards} shard(s) are in {out}")
+
+
+def _answer_requests(
+    options: Any, source: str, tags: str | None, feed: list[str], feeds: str | None, out: str | None
+) -> None:
+    """Requests of many files, several in one step."""
+    from toolkit.errors import UsageError
+    from toolkit.runtime.shards.requests import answer
+
+    if feeds is not None:
+        raise UsageError("--feeds names the arrays of one request; name each with --feed, those of many by a pattern")
+    _tell_what_is_missing()
+    found = answer(source, models.tag_set(tags), options, feed, out, _log)
+    _log(f"{found.requests} result(s) are in {out}: {found.computed} computed, in {found.steps} step(s)")
 
 
 @contextmanager
@@ -223,6 +241,7 @@ def _given(source: str, feeds: str | None, feed: list[str] | None) -> dict[str, 
     from toolkit.formats import arrays
     from toolkit.runtime.random_feeds import random_feed
     from toolkit.runtime.record_feeds import record_feed
+    from toolkit.runtime.shards.files import names_files
 
     given: dict[str, Any] = dict(arrays.read_arrays(feeds)) if feeds else {}
     for item in feed or []:
@@ -236,6 +255,8 @@ def _given(source: str, feeds: str | None, feed: list[str] | None) -> dict[str, 
                 if source == "-":
                     raise UsageError("standard input holds one thing, which is read for something else")
                 source = "-"
+            if names_files(text):
+                raise UsageError(f"'{text}' names many files; --coalesce N makes each a request, --engine ray a pass")
             drawn = random_feed(text) or record_feed(text)
             given[name] = arrays.read_array(text) if drawn is None else drawn
     return given

@@ -24,11 +24,11 @@ import numpy as np
 from tests.bench.measure import Row, alternate, compare
 from toolkit.cluster.ray.actor import ActorSettings
 from toolkit.cluster.ray.inference.actor import Work
-from toolkit.cluster.ray.inference.manifest import Manifest
 from toolkit.cluster.ray.inference.pool import ShardPool
-from toolkit.cluster.ray.inference.shards import Shard, find_shards
 from toolkit.policy.rules import Policy
 from toolkit.runtime.options import RunOptions
+from toolkit.runtime.shards.files import Shard, find_shards
+from toolkit.runtime.shards.manifest import Manifest
 
 #: shards, and images in each: so many that a shard is seconds' work, and so few that handing them out shows
 SIZES = {"large shards": (24, 8000), "small shards": (96, 200)}

@@ -172,6 +172,14 @@ def test_an_empty_text_is_no_value(
         (["--fetch", "x:3"], "--fetch: "),
         (["--feed", "z=1"], "--feed: there is nothing named 'z' to feed"),
         (["--feed", "x=missing.npy"], "--feed x: missing.npy: there is no such file"),
+        (
+            ["--coalesce", "8"],
+            "--coalesce joins requests, each of a file of its own: name them with --feed NAME=PATTERN",
+        ),
+        (
+            ["--coalesce", "8", "--feed", "x=*.npy"],
+            "--coalesce writes the results of each request to a folder: add --o",
+        ),
         (["--tags", "serve"], "--tags: net.meta: 'serve' would choose among the graphs of a SavedModel"),
     ],
 )

@@ -18,6 +18,7 @@ from toolkit.graph.graph import Graph
 from toolkit.graph.shape import Shape
 from toolkit.runtime import job, option_checks
 from toolkit.runtime.options import OPTIONS, RunOptions, on_command_line
+from toolkit.runtime.shards import requests
 
 F = dtypes.float32
 SAMPLES = Path(__file__).resolve().parents[2] / "samples"
@@ -88,6 +89,7 @@ def test_each_option_arrives_in_its_field(field: str, model: str, monkeypatch: p
         raise UsageError("that is all")
 
     monkeypatch.setattr(job, "run_model", run_model)
+    monkeypatch.setattr(requests, "answer", lambda _model, _tags, options, *_: run_model(None, options))
     monkeypatch.setattr(ray_kind, "running", lambda target, *_: nullcontext(target))  # no Ray is started for it
     monkeypatch.setattr(option_checks, "check_options", lambda options, comparing: None)
     given: dict[Any, tuple[list[str], Any]] = {

@@ -261,6 +261,18 @@ def test_company_is_waited_for_when_asked_for(session: Session) -> None:
     _ends_with(third, CancelledError, "closed")
 
 
+def test_who_is_hurried_waits_no_longer(session: Session) -> None:
+    batched = session.batched("y:0", ["x:0"], max_batch=4, wait_ms=1000 * HUNG)
+    batched.hurry()  # there is nobody
+    held = _held(batched)
+    held.go.set()
+    alone = [batched.submit(_rows(number)) for number in range(3)]
+    batched.hurry()
+    for number, future in enumerate(alone):
+        np.testing.assert_array_equal(future.result(HUNG), 2 * _rows(number))
+    assert [len(x) for (x,) in held.batches] == [4]
+
+
 def test_its_thread_ends_when_nobody_asks(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(coalescing, "IDLE", 0.001)
     batched = session.batched("y:0", ["x:0"])

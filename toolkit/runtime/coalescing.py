@@ -162,6 +162,13 @@ class Coalescer:
             self._changed.notify()
         return result
 
+    def hurry(self) -> None:
+        """Have the oldest request that waits wait no longer for others (`wait_ms`): no more of them will come soon."""
+        with self._changed:
+            if self._queue:
+                self._queue[0].since = -float("inf")
+                self._changed.notify()
+
     def close(self) -> None:
         """Take no more requests; those whose step has not begun end with CancelledError. Closing twice is fine."""
         with self._changed:
@@ -261,7 +268,7 @@ class Coalescer:
             if np.shape(value)[:1] != (size,):
                 raise InvalidArgumentError(
                     f"'{output.name}' has the shape {list(np.shape(value))} for {size} examples, no row for each: "
-                    "requests that are put together could not be told apart; fetch it with Session.run"
+                    "requests that are put together could not be told apart; run them one by one"
                 )
         results: list[list[Any]] = []
         start = 0
@@ -309,5 +316,5 @@ def _check_batches(feeds: Sequence[Output], wanted: Fetches) -> None:
             fixed = f"{dims[0]} as its first size" if dims else "no axes"
             raise ArgumentValueError(
                 f"'{feed.name}' has {fixed}, so requests cannot be put together; export the model with an unknown "
-                "first size, or call Session.run"
+                "first size, or run them one by one"
             )

@@ -70,10 +70,15 @@ _OF_SHARDS = frozenset(
         "threads", "precision", "allow", "trust", "config",
     }
 )  # fmt: skip
+#: what requests that are put together can be told: one model in one session, whose steps only compute
+_OF_REQUESTS = (_OF_SHARDS - {"batch", "engine", "cluster"}) | {
+    "coalesce", "keep_values", "devices", "limits", "no_cache", "force_tokens",
+}  # fmt: skip
 #: what --compare has no use for
 _NOT_COMPARED = (
-    "targets", "steps", "batch", "epochs", "checkpoint_dir", "save", "log_steps", "summaries", "nan_guard", "patience",
-    "repeat", "trace", "measure", "profile", "profile_dir", "dump", "check_numerics", "hook_files", "dump_stages",
+    "targets", "steps", "batch", "coalesce", "epochs", "checkpoint_dir", "save", "log_steps", "summaries", "nan_guard",
+    "patience", "repeat", "trace", "measure", "profile", "profile_dir", "dump", "check_numerics", "hook_files",
+    "dump_stages",
 )  # fmt: skip
 
 
@@ -133,6 +138,17 @@ def check_shard_options(options: RunOptions) -> None:
     for name, option in OPTIONS.items():
         if name not in _OF_SHARDS and _given(options, name):
             raise UsageError(f"{option.flag} has no meaning where --feed names many files, each of them one pass")
+
+
+def check_request_options(options: RunOptions) -> None:
+    """Refuse what has no meaning where each of many files is a request, and several run as one step.
+
+    Raises:
+        UsageError: so.
+    """
+    for name in OPTIONS:
+        if name not in _OF_REQUESTS and _given(options, name):
+            raise UsageError(f"{_flag(name)} has no meaning with --coalesce, where one step is for several requests")
 
 
 def _given(options: RunOptions, name: str) -> bool:

@@ -77,6 +77,12 @@ class RunOptions:
     shuffle: bool = _option("--shuffle", "Draw the examples in a new order each epoch.", default=False)
     epochs: int | None = _option("--epochs", "Passes over the fed data.", "E", least=1)
     seed: int | None = _option("--seed", "Seed of --shuffle.", "S", least=0)
+    coalesce: int | None = _option(
+        "--coalesce",
+        "With --feed NAME=PATTERN: each file is a request, and those that wait run as one step of at most N examples.",
+        "N",
+        least=1,
+    )
     save: str | None = _option("--save", "Write a checkpoint at the end.", "PREFIX", writes="prefix")
     checkpoint_dir: str | None = _option(
         "--checkpoint-dir", "Continue from the latest checkpoint here, else initialise; save here.", "DIR",

@@ -18,7 +18,7 @@ from tests.cluster.ray.deadly_actor import DeadlyActor
 from toolkit import errors
 from toolkit import tensorflow as gm
 from toolkit.cluster.ray.inference import pool as pools
-from toolkit.cluster.ray.inference.shards import find_shards, is_pattern, split_feeds
+from toolkit.runtime.shards.files import find_shards, is_pattern, split_feeds
 
 ROWS = (7, 16, 3, 0, 12, 16)
 

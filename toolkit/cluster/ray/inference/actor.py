@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from toolkit.formats import arrays
 from toolkit.runtime.loading import load
 from toolkit.runtime.options import RunOptions
 from toolkit.runtime.passes import Passes
+from toolkit.runtime.shards.reading import read_source
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,23 +63,13 @@ class ShardActor:
         if self._passes is None:
             model = load(work.source, work.tags).model
             self._passes = Passes(model, work.options, lambda _line: None)
-        read = {name: _read(name, source) for name, source in feeds.items()}
+        read = {name: read_source(name, source) for name, source in feeds.items()}
         rows = _rows({name: read[name] for name in work.cut})
         found = self._passes.run(read, rows)
         path = Path(destination)
         path.parent.mkdir(parents=True, exist_ok=True)
         arrays.write_arrays(path, found)
         return rows
-
-
-def _read(name: str, source: str) -> Any:
-    """A source; of an archive with several arrays the one of that name is meant."""
-    path, key = arrays.split_key(source)
-    if key is None and path.lower().endswith(".npz") and Path(path).is_file():
-        keys: Sequence[str] = arrays.npz_keys(path)
-        if len(keys) > 1 and name in keys:
-            source = f"{path}:{name}"
-    return arrays.read_array(source)
 
 
 def _rows(cut: Mapping[str, Any]) -> int:

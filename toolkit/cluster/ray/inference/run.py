@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from toolkit.cluster.ray.connection import address_of
 from toolkit.cluster.ray.inference.actor import Work
-from toolkit.cluster.ray.inference.manifest import Manifest, stamp_of
 from toolkit.cluster.ray.inference.pool import ShardPool
-from toolkit.cluster.ray.inference.shards import find_shards, split_feeds
 from toolkit.cluster.ray.run_settings import actor_settings, cluster_of
 from toolkit.errors import UsageError, about_option
 from toolkit.runtime.loading import load
 from toolkit.runtime.option_checks import check_shard_options
 from toolkit.runtime.options import RunOptions
 from toolkit.runtime.request import resolve
+from toolkit.runtime.shards.files import find_shards, split_feeds
+from toolkit.runtime.shards.manifest import Manifest, described
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +60,7 @@ def infer(
         model.meta, feeds=dict.fromkeys([*patterns, *others]), fetches=options.fetches, targets=(),
         signature=options.signature, init_ops=(),
     )  # fmt: skip
-    manifest = Manifest(out, _described(source, tags, options, others), shards)
+    manifest = Manifest(out, described(source, tags, options, others), shards)
     missing = len(manifest.missing())
     if missing:
         work = Work(source, None if tags is None else tuple(tags), _of_actors(options), tuple(patterns))
@@ -86,15 +85,3 @@ def infer(
 def _of_actors(options: RunOptions) -> RunOptions:
     """The options of a process that runs shards."""
     return replace(options, engine=None, cluster=None, limits=None, feeds={}, keep_values=True, hooks=())
-
-
-def _described(source: str, tags: Sequence[str] | None, options: RunOptions, others: dict[str, str]) -> dict[str, Any]:
-    """What results depend on."""
-    found: dict[str, Any] = {
-        "model": source, "changed": stamp_of(source), "fetches": list(options.fetches), "batch": options.batch,
-        "precision": options.precision, "feeds": others,
-    }  # fmt: skip
-    for name in ("signature", "checkpoint"):
-        if getattr(options, name) is not None:
-            found[name] = getattr(options, name)
-    return found | ({"tags": list(tags)} if tags else {})

@@ -17,9 +17,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
-from toolkit.cluster.ray.inference.shards import Shard
 from toolkit.errors import UsageError
 from toolkit.formats.io import write_atomic
+from toolkit.runtime.options import RunOptions
+from toolkit.runtime.shards.files import Shard
 
 NAME = "manifest.json"
 
@@ -132,7 +133,26 @@ def _stamp(file: str) -> list[int]:
     return [status.st_size, status.st_mtime_ns]
 
 
-def stamp_of(path: str) -> list[int]:
+def described(
+    source: str, tags: Sequence[str] | None, options: RunOptions, others: Mapping[str, str]
+) -> dict[str, Any]:
+    """What the results of a run depend on besides its shards.
+
+    Args:
+        source: the model's file or folder.
+        others: the sources that are fed with every shard, by name.
+    """
+    found: dict[str, Any] = {
+        "model": source, "changed": _changed(source), "fetches": list(options.fetches), "batch": options.batch,
+        "precision": options.precision, "feeds": dict(others),
+    }  # fmt: skip
+    for name in ("signature", "checkpoint"):
+        if getattr(options, name) is not None:
+            found[name] = getattr(options, name)
+    return found | ({"tags": list(tags)} if tags else {})
+
+
+def _changed(path: str) -> list[int]:
     """What changes when a model does: the size of its file, or of all in its folder, and the latest change."""
     here = Path(path)
     files = [each for each in here.rglob("*") if each.is_file()] if here.is_dir() else [here]

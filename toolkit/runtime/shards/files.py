@@ -60,6 +60,11 @@ def is_pattern(text: str) -> bool:
     return bool(suffix) and any(each in path for each in magic) and not _exists(path) and not arrays.is_literal(text)
 
 
+def names_files(text: str) -> bool:
+    """Whether a source is a pattern of files that hold arrays, beyond doubt: it could be read as nothing else."""
+    return is_pattern(text) and Path(arrays.split_key(text)[0]).suffix.lower() in arrays.SUFFIXES
+
+
 def _exists(path: str) -> bool:
     return os.path.exists(path)  # noqa: PTH110 -- any text
 

@@ -1,0 +1,22 @@
+"""The arrays that one of many files gives to a feed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from toolkit.formats import arrays
+
+
+def read_source(name: str, source: str) -> Any:
+    """The array of a source (`formats.arrays.read_array`); of an archive with several the one called `name` is meant.
+
+    Raises:
+        GraphmillError: it cannot be read.
+    """
+    path, key = arrays.split_key(source)
+    if key is None and path.lower().endswith(".npz") and Path(path).is_file():
+        keys = arrays.npz_keys(path)
+        if len(keys) > 1 and name in keys:
+            source = f"{path}:{name}"
+    return arrays.read_array(source)
