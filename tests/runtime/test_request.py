@@ -11,6 +11,8 @@ from schemas.meta_graph_pb2 import MetaGraphDef
 from toolkit.errors import GraphError
 from toolkit.formats.metagraph import from_proto
 from toolkit.graph.graph import Graph
+from toolkit.graph.metagraph import MetaGraph
+from toolkit.graph.tensorref import parse_tensor
 from toolkit.runtime.request import resolve
 from toolkit.runtime.session import Session
 
@@ -59,3 +61,21 @@ def test_a_function_that_has_arguments_in_its_body(op: str) -> None:
     with Session(Graph.from_proto(graph)) as session, pytest.raises(GraphError, match=f"{op} in the body") as error:
         session.run("y:0", {"x:0": np.float32(1)})
     assert error.value.node == "stray"
+
+
+def test_names_of_a_bare_graph_are_found_without_a_message_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its weights would be copied, for a list of outputs that nobody sees."""
+    proto = GraphDef()
+    text_format.Parse(
+        """node { name: "x" op: "Placeholder" attr { key: "dtype" value { type: DT_FLOAT } } }
+        node { name: "y" op: "Neg" input: "x" attr { key: "T" value { type: DT_FLOAT } } }""",
+        proto,
+    )
+    graph = Graph.from_proto(proto)
+
+    def to_proto(_: Graph) -> GraphDef:
+        raise AssertionError("the graph was made a message")
+
+    monkeypatch.setattr(Graph, "to_proto", to_proto)
+    request = resolve(MetaGraph(graph), feeds={"x": 1.0}, fetches=["y"])
+    assert request.fetches == {"y": graph.output(parse_tensor("y:0"))}

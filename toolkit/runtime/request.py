@@ -105,10 +105,10 @@ def resolve(
 
 def _named_signature(meta: MetaGraph, feeds: Iterable[str], fetches: Iterable[str]) -> Signature | None:
     """The signature that is meant when none is, where a name is none of the graph's and one of its own."""
-    try:
-        found = only_signature(meta)
-    except UsageError:
+    key = _meant_key(meta)
+    if key is None:
         return None
+    found = meta.signatures[key]
     outputs = {*found.outputs, *found.output_tensors()}
     for names, known in ((feeds, found.input_tensors()), (fetches, outputs)):
         if any(name in known and not _is_node(meta.graph, name) for name in names):
@@ -189,16 +189,22 @@ def public_signatures(meta: MetaGraph) -> list[str]:
     return [key for key in meta.signatures if key not in _INTERNAL_SIGNATURES]
 
 
+def _meant_key(meta: MetaGraph) -> str | None:
+    """The key of the only signature, or of the one that TensorFlow Serving takes; None where neither is there."""
+    keys = public_signatures(meta)
+    return DEFAULT_KEY if DEFAULT_KEY in keys else keys[0] if len(keys) == 1 else None
+
+
 def only_signature(meta: MetaGraph) -> Signature:
     """The signature that is meant when nothing is named: the only one, or the one that TensorFlow Serving takes.
 
     Raises:
         UsageError: there is none, or several; what could be run is listed.
     """
-    keys = public_signatures(meta)
-    if len(keys) == 1 or DEFAULT_KEY in keys:
-        return meta.signatures[DEFAULT_KEY if DEFAULT_KEY in keys else keys[0]]
-    if keys:
+    key = _meant_key(meta)
+    if key is not None:
+        return meta.signatures[key]
+    if keys := public_signatures(meta):
         raise UsageError(f"say what is meant with --signature, --fetch or --target; {_listing('signatures', keys)}")
     raise UsageError(
         "say what to compute with --fetch TENSOR or --target OPERATION; "
