@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from toolkit.graph.alike import Known
 from toolkit.graph.infer import ShapeMap
 from toolkit.graph.node import Output
 from toolkit.graph.shape import Shape
@@ -20,7 +21,7 @@ class GrowingShapes(ShapeMap):
         Raises:
             GraphmillError: the two contradict each other.
         """
-        shapes = list(self.of(output.node))
+        shapes = Known(self.of(output.node))
         shapes[output.index] = shapes[output.index].merge(shape)
         self._shapes[output.node] = shapes
         self._values.forget(output.node)
@@ -32,7 +33,7 @@ class GrowingShapes(ShapeMap):
 
     def override(self, output: Output, shape: Shape) -> None:
         """Replace what was inferred: a loop variable may take other shapes than the one it starts with."""
-        shapes = list(self.of(output.node))
+        shapes = Known(self.of(output.node))
         shapes[output.index] = shape
         self._shapes[output.node] = shapes
         self._values.forget(output.node)

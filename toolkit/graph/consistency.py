@@ -30,17 +30,18 @@ def require_consistent(graph: Graph, arguments: Mapping[Output, Shape] | None = 
     shapes = ShapeMap()
     for output, shape in (arguments or {}).items():
         shapes.feed(output, shape)
-    for node in graph.topological_order():
-        _require_definition(node)
-        if _begins_loop(node):
-            shapes.store(node, [UNKNOWN, SCALAR], {})
-            continue
-        try:
-            shapes.visit(node, strict=True)
-        except BugError:
-            raise
-        except GraphError as error:
-            raise InvalidGraphError(error.message, node=error.node or node.name) from None
+    with shapes.whole_graph():
+        for node in graph.topological_order():
+            _require_definition(node)
+            if _begins_loop(node):
+                shapes.store(node, [UNKNOWN, SCALAR], {})
+                continue
+            try:
+                shapes.visit(node, strict=True)
+            except BugError:
+                raise
+            except GraphError as error:
+                raise InvalidGraphError(error.message, node=error.node or node.name) from None
 
 
 def _require_definition(node: Node) -> None:

@@ -7,11 +7,13 @@ integer values are followed through the graph (`toolkit.graph.values`) for input
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, cast
 
 from toolkit.errors import BugError, GraphError, GraphmillError
 from toolkit.graph import input_rules
+from toolkit.graph.alike import Alike, Key, Known, key_of
 from toolkit.graph.attrs import is_written
 from toolkit.graph.graph import Graph
 from toolkit.graph.kinds import NodeKind
@@ -21,7 +23,7 @@ from toolkit.graph.shapes import registry
 from toolkit.graph.shapes.calls import Calls, HandleData
 from toolkit.graph.shapes.registry import ShapeContext
 from toolkit.graph.tensorref import parse_tensor
-from toolkit.graph.values import Evaluator, is_foldable
+from toolkit.graph.values import Evaluator, Value, is_foldable
 
 #: how often a loop's Merge may change its mind before its shape is given up
 _MAX_MERGE_UPDATES = 12
@@ -114,14 +116,16 @@ class ShapeMap(Mapping[Output, Shape]):
     def __init__(self, calls: Calls | None = None) -> None:
         self._calls = calls
         self.on_contradiction: Callable[[Node, GraphmillError], None] | None = None
-        self._shapes: dict[Node, list[Shape]] = {}
+        self._shapes: dict[Node, Known] = {}
         self._handles: dict[tuple[Node, int], HandleData] = {}
         self._fed: dict[Output, Shape] = {}
+        self._fed_nodes: set[Node] = set()
+        self._nodes: Alike | None = None  # while a whole graph is visited
         self._inferring: set[Node] = set()
         # what comes of nodes of one kind with inputs of the same shapes, where nothing else matters but the values of
         # some inputs, which were asked for in this order
         self._alike: dict[tuple[NodeKind | Shape | None, ...], list[tuple[list[tuple[int, Any]], list[Shape]]]] = {}
-        self._values = Evaluator(self.__getitem__)
+        self._values = Evaluator(self.__getitem__, self._value_of)
 
     def of(self, node: Node) -> list[Shape]:
         """The shapes of a node's outputs; nothing is known of them while they are being inferred."""
@@ -162,6 +166,7 @@ class ShapeMap(Mapping[Output, Shape]):
     def feed(self, output: Output, shape: Shape, handle: HandleData | None = None) -> None:
         """From now on this output has this shape, and its value is not known."""
         self._fed[output] = shape
+        self._fed_nodes.add(output.node)
         if handle is not None:
             self._handles[(output.node, output.index)] = handle
         self._values.block(output)
@@ -172,9 +177,13 @@ class ShapeMap(Mapping[Output, Shape]):
         Raises:
             GraphError: a contradiction.
         """
+        return self._update(node, None)
+
+    def _update(self, node: Node, as_known: Key | None) -> list[Shape]:
+        """`update`, to be recalled for nodes of the same key where nothing else matters."""
         inputs = [self._known(source) for source in node.inputs]
         kind = node.kind
-        key = (kind, *inputs)
+        key = (kind and (kind.like or kind), *inputs)
         asked: list[tuple[int, Any]] = []
         asked_handle = False
 
@@ -194,21 +203,40 @@ class ShapeMap(Mapping[Output, Shape]):
             for values, known in alike:
                 if all(self.constant(node.inputs[index]) == value for index, value in values):
                     self.store(node, known, {})
-                    return self._shapes[node]
+                    return self._keep(node, as_known)
             shapes, handles = _run(node, inputs, constant, handle, self._calls)
         finally:
             self._inferring.discard(node)
         shapes = _refined(node, shapes)
-        if (
-            kind is not None
-            and not asked_handle
-            and not handles
-            and len(alike) < _MOST_ALIKE
-            and registry.is_local(node.op)
-        ):
+        is_alike = kind is not None and not asked_handle and not handles and registry.is_local(node.op)
+        if is_alike and len(alike) < _MOST_ALIKE:
             self._alike.setdefault(key, []).append((asked, shapes))
         self.store(node, shapes, handles)
-        return self._shapes[node]
+        return self._keep(node, as_known) if is_alike else self._shapes[node]
+
+    def _keep(self, node: Node, key: Key | None) -> Known:
+        """Have what was stored of a node recalled for all of its key, its values too."""
+        known = self._shapes[node]
+        if key is not None and self._nodes is not None:
+            if known.values is None:
+                values = [self._values.value(Output(node, index)) for index in range(len(known))]
+                known = self._shapes[node] = self._nodes.known(known, values)
+            self._nodes.keep(key, known)
+        return known
+
+    def _value_of(self, node: Node) -> list[Value | None] | None:
+        """The values of a node's outputs where they were found with its shapes."""
+        known = self._shapes.get(node)
+        return None if known is None else known.values
+
+    @contextmanager
+    def whole_graph(self) -> Generator[None]:
+        """While all nodes of a graph are visited, each after its inputs: what is fed is known, and none changes."""
+        self._nodes = Alike()
+        try:
+            yield
+        finally:
+            self._nodes = None
 
     def visit(self, node: Node, *, strict: bool) -> list[Shape]:
         """`update` in the course of a whole graph: a Merge takes what its known inputs have in common.
@@ -221,8 +249,15 @@ class ShapeMap(Mapping[Output, Shape]):
             handles = [h for source in node.inputs if (h := self._handles.get(source)) is not None]
             self.store(node, [_common(known), Shape(())], {0: handles[0]} if handles else {})
             return self._shapes[node]
+        key = None
+        if self._nodes is not None and node not in self._fed_nodes:
+            key = key_of(node, self._shapes)
+            found = None if key is None else self._nodes.recall(key)
+            if found is not None:
+                self._shapes[node] = found
+                return found
         try:
-            return self.update(node)
+            return self._update(node, key)
         except GraphmillError as error:
             if strict:
                 raise
@@ -236,7 +271,10 @@ class ShapeMap(Mapping[Output, Shape]):
         """Note the shapes of a node's outputs; those that are fed keep their own."""
         if self._fed:
             shapes = [self._fed.get(Output(node, i), shape) for i, shape in enumerate(shapes)]
-        self._shapes[node] = shapes
+        if self._nodes is not None and not is_foldable(node.op):
+            self._shapes[node] = self._nodes.known(shapes, [])
+        else:
+            self._shapes[node] = Known(shapes)
         for index, handle in handles.items():
             self._handles[(node, index)] = handle
 
@@ -344,26 +382,33 @@ def infer(
     for output, (shape, handle) in (arguments or {}).items():
         shapes.feed(output, shape, handle)
     order = graph.topological_order()
-    for node in order:
-        shapes.visit(node, strict=strict)
-    if any(node.op in NEXT_ITERATION_OPS for node in order):
-        _settle_loops(graph, shapes, order, strict)
+    with shapes.whole_graph():
+        for node in order:
+            shapes.visit(node, strict=strict)
+        if any(node.op in NEXT_ITERATION_OPS for node in order):
+            _settle_loops(graph, shapes, order, strict)
     return shapes
 
 
 def _settle_loops(graph: Graph, shapes: ShapeMap, order: list[Node], strict: bool) -> None:
     """Re-infer around back edges until nothing changes."""
-    position = {node: i for i, node in enumerate(order)}
-    readers: list[list[int]] = [[] for _ in graph.nodes]  # by id, where they are in the order
+    position = [0] * len(order)  # in the order, by id
+    for place, node in enumerate(order):
+        position[node.id] = place
+    # for a start who reads what goes around; of all nodes only once something has changed
+    around = {node.id for node in order if node.op in NEXT_ITERATION_OPS}
+    readers: dict[int, list[int]] = {}
     for node in graph.nodes:
         for source, _ in node.inputs:
-            readers[source.id].append(position[node])
+            if source.id in around:
+                readers.setdefault(source.id, []).append(position[node.id])
+    has_all = False
     updates: dict[Node, int] = {}
     pending: list[int] = []
     queued: set[int] = set()
 
     def push(node: Node) -> None:
-        for place in readers[node.id]:
+        for place in readers.get(node.id, ()):
             if place not in queued:
                 queued.add(place)
                 heapq.heappush(pending, place)
@@ -384,6 +429,12 @@ def _settle_loops(graph: Graph, shapes: ShapeMap, order: list[Node], strict: boo
                 after = [UNKNOWN, Shape(())]
                 shapes.store(node, after, {})
         if after != before or _value(shapes, node) != value:
+            if not has_all:
+                has_all = True
+                readers.clear()
+                for reader in graph.nodes:
+                    for source, _ in reader.inputs:
+                        readers.setdefault(source.id, []).append(position[reader.id])
             push(node)
 
 

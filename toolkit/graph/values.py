@@ -92,10 +92,16 @@ class Evaluator:
 
     Args:
         shape_of: the static shape of an output, as far as it is known.
+        recall: the values of a node's outputs where somebody knows them; None where nobody does.
     """
 
-    def __init__(self, shape_of: Callable[[Output], Shape]):
+    def __init__(
+        self,
+        shape_of: Callable[[Output], Shape],
+        recall: Callable[[Node], list[Value | None] | None] = lambda node: None,
+    ):
         self.shape_of = shape_of
+        self._recall = recall
         self._known: dict[Node, list[Value | None]] = {}
         self._constants: dict[NodeKind, list[Value | None]] = {}  # of constants that are alike
         self._blocked: set[Output] = set()
@@ -125,9 +131,10 @@ class Evaluator:
             if node in self._known:
                 stack.pop()
                 continue
+            recalled = self._recall(node)
             function = _functions.get(node.op)
-            if function is None:
-                self._known[node] = []
+            if recalled is not None or function is None:
+                self._known[node] = recalled or []
             elif node not in entered:
                 entered.add(node)
                 if node.op not in _SHAPE_ONLY:

@@ -92,8 +92,9 @@ def _states(subject: Subject, found: list[Node]) -> Iterator[Problem]:
     saved: set[Node] = set()
     inside = _written_arguments(subject)
     for node in subject.graph.nodes:
-        for source in _written(node, inside):
-            assigned.update(_origin(source))
+        if node.op in _ASSIGNS or inside:
+            for source in _written(node, inside):
+                assigned.update(_origin(source))
         if node.op in _SAVES:
             for source, _ in node.inputs:
                 saved.update(_origin(source))
@@ -140,6 +141,9 @@ def _written_arguments(subject: Subject) -> dict[str, set[int]]:
 
 
 def _called(node: Node) -> str | None:
+    kind = node.kind
+    if kind is not None and not kind.names_functions:
+        return None
     reference = node.attr_or("f", None)
     return reference.name if isinstance(reference, FuncRef) else None
 
