@@ -18,7 +18,7 @@ from tests.bench.turns import Burst, EngineError, Worker
 from tests.bench.workloads import WORKLOADS
 from tests.bench.workloads.base import Workload
 
-NAMES = ("ResNet50 batch 1", "MobileNetV2 batch 1", "LSTM(128) T=50 batch 32, functional")
+NAMES = ("ResNet50 batch 1", "MobileNetV2 batch 1", "LSTM(128) T=50 batch 1, functional")
 #: whose sessions many threads may call at once; an inference request of OpenVINO's is one caller's
 PEERS = ("tensorflow", "onnxruntime")
 CALLERS = 8
@@ -72,6 +72,10 @@ def rows(workload: Workload, settings: Settings) -> Iterator[Row | NotRun]:
                 worker.close()
     if OURS in several:
         yield _beside(workload, f"{title}, batched: a step", "one by one", coalesced, several[OURS])
+        yield _tail(f"{title}, batched", coalesced, None)
+        for side, theirs in several.items():
+            if side != OURS:
+                yield _beside(workload, f"{title}, batched: a step", side, coalesced, theirs)
         yield from _judged(workload, title, single, several)
 
 
@@ -80,15 +84,20 @@ def _judged(
 ) -> Iterator[Row]:
     for side, bursts in several.items():
         together, alone = ([1e3 * burst.processor for burst in each] for each in (bursts, single[side]))
-        tails = [1e3 * quantiles(burst.seconds, n=100, method="inclusive")[98] for burst in bursts]
-        halves = [1e3 * median(burst.seconds) for burst in bursts]
         mine = side == OURS
         named = title if mine else f"{title}, {side}"
         yield compare(f"{named}: a step", "one caller's", "ms", (together, alone), THROUGHPUT if mine else None)
-        yield compare(f"{named}: 99th of 100", "the median", "ms", (tails, halves), TAIL if mine else None)
+        yield _tail(named, bursts, TAIL if mine else None)
     mine = several.pop(OURS)
     for side, theirs in several.items():
         yield _beside(workload, f"{title}: a step", side, mine, theirs)
+
+
+def _tail(title: str, bursts: list[Burst], target: float | None) -> Row:
+    """What the slowest of a hundred steps take beside the median."""
+    tails = [1e3 * quantiles(burst.seconds, n=100, method="inclusive")[98] for burst in bursts]
+    halves = [1e3 * median(burst.seconds) for burst in bursts]
+    return compare(f"{title}: 99th of 100", "the median", "ms", (tails, halves), target)
 
 
 def _beside(workload: Workload, title: str, side: str, mine: list[Burst], theirs: list[Burst]) -> Row:

@@ -73,5 +73,5 @@ def test_our_outputs_are_tensorflows_and_vary(name: str) -> None:
 def test_builders_have_names_of_their_own() -> None:
     """Two builders of one name would take each other's place in the cache."""
     modules = {name: function.__module__ for name, (function, _) in BUILDERS.items()}
-    for name, module in {"lstm": "rnn", "lstm_step": "training", "encoder": "transformer"}.items():
+    for name, module in {"recurrent_layer": "rnn", "lstm_step": "training", "encoder": "transformer"}.items():
         assert modules[name] == f"tests.bench.workloads.{module}"

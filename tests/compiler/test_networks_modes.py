@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tests import models, network_models
-from tests.bench.workloads.rnn import lstm
+from tests.bench.workloads.rnn import recurrent_layer
 from tests.compiler.modes import MODES, check_modes
 from tests.runtime.network_case import check_outputs, far_of_signature, fed
 from tests.runtime.test_networks_audio import MODEL, PACKAGE
@@ -19,8 +19,8 @@ from toolkit.runtime.job import RunOptions, run_model
 pytestmark = pytest.mark.tensorflow  # which builds them
 
 _FROZEN: dict[str, Callable[[], Any]] = {
-    "lstm, lowered": lambda: lstm("while-loop"),
-    "lstm, functional": lambda: lstm("functional"),
+    "lstm, lowered": lambda: recurrent_layer("LSTM", "while-loop"),
+    "lstm, functional": lambda: recurrent_layer("LSTM", "functional"),
     "recurrent, lowered": lambda: network_models.recurrent("lowered"),
     "recurrent, functional": lambda: network_models.recurrent("functional"),
     "text": network_models.text_cnn,

@@ -16,7 +16,12 @@ NETWORKS = {
     "MobileNetV2": (224, False),
     "EfficientNetB0": (224, True),
     "InceptionV3": (299, False),
+    "DenseNet121": (224, False),
+    "Xception": (299, False),
+    "NASNetMobile": (224, False),
 }
+#: those that are measured in bfloat16 too
+BFLOAT16 = ("ResNet50", "MobileNetV2", "EfficientNetB0", "InceptionV3")
 BATCHES = (1, 16)
 
 
@@ -71,10 +76,10 @@ def _feeds(random: Any, *, name: str, batch: int) -> dict[str, Any]:
 
 
 def workloads() -> list[Workload]:
-    """Every network at every batch in float32, then in bfloat16."""
+    """Every network at every batch in float32, then those of BFLOAT16 in bfloat16."""
     found: list[Workload] = []
     for precision in ("f32", "bf16"):
-        for name in NETWORKS:
+        for name in NETWORKS if precision == "f32" else BFLOAT16:
             for batch in BATCHES:
                 targets = (Target(("onnxruntime", "openvino"), 0.97), Target(("tensorflow",), 0.70))
                 label = f"{name} batch {batch}"
