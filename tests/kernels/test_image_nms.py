@@ -52,6 +52,13 @@ def cases() -> Iterator[Case]:
                 for sigma in (0.0, 0.5):
                     yield Case("NonMaxSuppressionV5", [*data, threshold, least, dtype(sigma)], attrs,
                                id=f"{name}-{pad}-{sigma}")  # fmt: skip
+    many, best = boxes_of(2000), scores_of(2000)  # looked at part by part
+    for limit, iou in product((20, 150, 2000), (0.1, 0.5, 0.95)):
+        thresholds = [np.float32(iou), np.float32(0.05)]
+        yield Case("NonMaxSuppressionV3", [many, best, I(limit), *thresholds], id=f"many-{limit}-{iou}")
+        overlaps = np.random.default_rng(2).random((700, 700), np.float32)  # not symmetric
+        data = [overlaps, best[:700], I(limit), np.float32(0.9 + iou / 10), np.float32(0.05)]
+        yield Case("NonMaxSuppressionWithOverlaps", data, id=f"many-{limit}-{iou}")
     boxes, scores = boxes_of(20), np.float32([0.5, 0.25] * 10)
     half, low, four = np.float32(0.5), np.float32(-1), I(4)
     yield Case("NonMaxSuppressionV3", [boxes, scores, I(20), half, low], id="ties")

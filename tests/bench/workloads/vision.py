@@ -115,7 +115,6 @@ def workloads() -> list[Workload]:
     return [
         Workload(
             name, "networks", model, partial(_feeds, side=side), targets, onnx_shapes={"image": (1, side, side, 3)},
-            rtol=1e-3,
         )
         for name, model, side in (
             ("U-Net batch 1", unet_network, UNET_SIDE), ("detector with NMS batch 1", detection_network, DETECTOR_SIDE)

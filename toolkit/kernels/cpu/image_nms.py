@@ -17,6 +17,9 @@ from toolkit.kernels.types import Array
 
 _F = np.float32
 _TYPES = {"T": [dtypes.float16, dtypes.float32]}
+#: candidates that are looked at first, twice as many each time: up to so many numbers numpy's calls cost what one does,
+#: and the boxes that are wanted are mostly among the best
+_FIRST = 256
 #: (a candidate, the others) -> its overlap with each
 Overlap = Callable[[int, Array], Array]
 
@@ -42,11 +45,17 @@ def suppress(scores: Array, limit: int, overlap: Overlap, threshold: float, leas
     order = np.argsort(-scores, kind="stable")
     rest = order[scores[order] > least]
     chosen: list[int] = []
-    while rest.size and len(chosen) < limit:
-        best = int(rest[0])
-        chosen.append(best)
-        rest = rest[1:]
-        rest = rest[~(overlap(best, rest) > threshold)]
+    start, size = 0, _FIRST
+    while start < rest.size and len(chosen) < limit:
+        part = rest[start : start + size]
+        start, size = start + size, 2 * size
+        for one in chosen:
+            part = part[~(overlap(one, part) > threshold)]
+        while part.size and len(chosen) < limit:
+            best = int(part[0])
+            chosen.append(best)
+            part = part[1:]
+            part = part[~(overlap(best, part) > threshold)]
     return np.array(chosen, np.int32)
 
 
