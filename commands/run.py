@@ -86,6 +86,11 @@ def run(
     """
     from toolkit.errors import UsageError, about_option
 
+    # with a limit, reading has to be refused where it goes beyond; a sandbox reads for itself
+    if limit is None and (not sandbox or messages.confined is not None):
+        from toolkit.formats.ahead import read_ahead
+
+        read_ahead(source)
     if stats not in (None, "json"):
         raise UsageError(f"--stats: expected json, found '{stats}'")
     if compare is None and (rtol is not None or atol is not None or find_first):
@@ -134,6 +139,7 @@ def run(
             options.feeds = _given(source, feeds, feed)
             expected = None if estimate is None else _read_estimate(estimate)
             loaded = load(source, models.tag_set(tags))
+            _collect_garbage()
             if options.master is None and options.engine is None:
                 _tell_what_is_missing()
                 options.devices = options.devices or loaded.devices
@@ -172,6 +178,18 @@ def run(
     _report(report, repeat if not stats else None)
     if report.interrupted_by == signal.SIGINT:
         raise typer.Exit(130)
+
+
+def _collect_garbage() -> None:
+    """Begin to look for garbage, where `commands.main` has put it off: among modules and the nodes of a file, which
+    live until the end, there is none."""
+    import gc
+
+    from toolkit.runtime import job  # pyright: ignore[reportUnusedImport]  # noqa: F401 -- what runs is imported too
+
+    if not gc.isenabled():
+        gc.freeze()
+        gc.enable()
 
 
 def _tell_what_is_missing() -> None:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import BinaryIO, Protocol
 
 from toolkit.errors import ABOUT_INPUT, STDIN_NAME, FormatError, GraphmillError, UsageError, did_you_mean, os_status
+from toolkit.formats import ahead
 
 STDIO = "-"
 #: Protocol buffers refuse messages of 2 GiB and more, in every implementation.
@@ -50,7 +51,10 @@ def read_bytes(source: str | Path, *, is_message: bool = False) -> bytes:
         if is_message:
             check_size(status.st_size, name)
         try:
-            return file.read() if stat.S_ISREG(status.st_mode) else read_stream(file, name)
+            if stat.S_ISREG(status.st_mode):
+                begun = ahead.taken(name, status)
+                return file.read() if begun is None else begun
+            return read_stream(file, name)
         except OSError as error:
             raise _os_error(error, name) from None
         except MemoryError:
