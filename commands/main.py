@@ -113,20 +113,15 @@ def main(args: Sequence[str] | None = None) -> None:
 def _collector(command: str) -> Generator[None]:
     """Without the collector of garbage where it finds nothing in time; a graph of a million nodes is not taken apart at
     the end of the process either. What runs steps has it again when its modules and its model are there."""
-    if command in RUNNING:
-        was_on = gc.isenabled()
-        gc.disable()
-        try:
-            yield
-        finally:
-            if was_on:
-                gc.enable()
-        return
-    if command not in BRIEF:
+    if command not in BRIEF | RUNNING:
         yield
         return
-    from toolkit.graph.garbage import no_collection
+    from toolkit.graph.garbage import no_collection, postponed
 
+    if command in RUNNING:
+        with postponed():
+            yield
+        return
     with no_collection():
         yield
         gc.freeze()

@@ -183,13 +183,10 @@ def run(
 def _collect_garbage() -> None:
     """Begin to look for garbage, where `commands.main` has put it off: among modules and the nodes of a file, which
     live until the end, there is none."""
-    import gc
-
+    from toolkit.graph.garbage import resume
     from toolkit.runtime import job  # pyright: ignore[reportUnusedImport]  # noqa: F401 -- what runs is imported too
 
-    if not gc.isenabled():
-        gc.freeze()
-        gc.enable()
+    resume()
 
 
 def _tell_what_is_missing() -> None:
@@ -218,6 +215,7 @@ def _run_shards(
         raise UsageError("--feeds names the arrays of one pass; name each with --feed where others are many files")
     if out is None:
         raise UsageError("the results of many files are written to a folder: add --out DIR")
+    _collect_garbage()
     found = infer(source, models.tag_set(tags), options, feed, out, _log)
     _log(f"{found.shards} shard(s) are in {out}")
 
@@ -232,6 +230,7 @@ def _answer_requests(
     if feeds is not None:
         raise UsageError("--feeds names the arrays of one request; name each with --feed, those of many by a pattern")
     _tell_what_is_missing()
+    _collect_garbage()
     found = answer(source, models.tag_set(tags), options, feed, out, _log)
     _log(f"{found.requests} result(s) are in {out}: {found.computed} computed, in {found.steps} step(s)")
 

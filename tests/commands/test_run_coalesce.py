@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import re
 from pathlib import Path
@@ -15,8 +16,10 @@ from tests import tolerance
 from toolkit.formats.model import from_graph, write_model
 from toolkit.formats.tensor import from_array
 from toolkit.graph import dtypes
+from toolkit.graph.garbage import postponed
 from toolkit.graph.graph import Graph
 from toolkit.graph.shape import Shape
+from toolkit.runtime.coalescing import Coalescer
 
 F = dtypes.float32
 SAMPLES = Path(__file__).resolve().parents[2] / "samples"
@@ -209,3 +212,21 @@ def test_within_a_sandbox_and_limits(model: str, requests: Path, tmp_path: Path)
     command = ["run", model, f"--feed=x={requests}/*.npz", "--fetch", "y", "--coalesce", "4", "--out", str(out)]
     assert graphmill([*command, *limits]) == 0
     assert [len(each["y"]) for each in answers(out)] == list(ROWS)
+
+
+def test_garbage_is_looked_for_while_requests_are_answered(
+    model: str, requests: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[bool] = []
+    submit = Coalescer.submit
+
+    def watched(self: Coalescer, *values: Any) -> Any:
+        seen.append(gc.isenabled())
+        return submit(self, *values)
+
+    monkeypatch.setattr(Coalescer, "submit", watched)
+    with postponed():  # as `commands.main` has it
+        out = str(tmp_path / "out")
+        assert graphmill(["run", model, f"--feed=x={requests}/*.npz", "--fetch=y", "--coalesce=4", "--out", out]) == 0
+    gc.unfreeze()
+    assert seen and all(seen)

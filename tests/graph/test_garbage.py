@@ -12,7 +12,7 @@ import pytest
 from toolkit.compiler import pipeline
 from toolkit.errors import GraphmillError
 from toolkit.graph import dtypes
-from toolkit.graph.garbage import no_collection
+from toolkit.graph.garbage import no_collection, postponed, resume
 from toolkit.graph.graph import Graph
 from toolkit.runtime.session import Session
 
@@ -76,3 +76,31 @@ def test_the_last_of_several_threads_switches_it_on() -> None:
     leave.set()
     thread.join()
     assert gc.isenabled()
+
+
+def test_what_is_postponed_begins_when_it_is_resumed() -> None:
+    with postponed():
+        with no_collection():
+            pass
+        assert not gc.isenabled()
+        resume()
+        assert gc.isenabled()
+        with no_collection():
+            assert not gc.isenabled()
+        assert gc.isenabled()
+    assert gc.isenabled()
+    gc.unfreeze()
+
+
+def test_what_is_never_resumed_is_on_again_at_the_end() -> None:
+    with postponed():
+        pass
+    assert gc.isenabled()
+
+
+def test_nothing_is_resumed_where_it_was_off() -> None:
+    gc.disable()
+    with postponed():
+        resume()
+        assert not gc.isenabled()
+    assert not gc.isenabled()

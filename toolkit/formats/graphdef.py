@@ -2,31 +2,16 @@
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Generator
-from contextlib import contextmanager
-
 from schemas.graph_pb2 import GraphDef
 from toolkit.formats.node_bytes import read_nodes
 from toolkit.formats.node_parts import node_parts
 from toolkit.formats.protoscan import varint_bytes
+from toolkit.graph.garbage import no_collection
 from toolkit.graph.graph import Graph
 
 #: nodes, of at most so many bytes in the mean, from which on it pays to write a message for the sake of what its nodes
 #: have in common; of weights there would be too many copies
 _MANY, _SMALL = 2_000, 1_000
-
-
-@contextmanager
-def no_gc() -> Generator[None]:
-    """Hold back the cycle collector while many small objects are made that all stay alive."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()
 
 
 def from_proto(proto: GraphDef) -> Graph:
@@ -35,7 +20,7 @@ def from_proto(proto: GraphDef) -> Graph:
     Raises:
         GraphError: a duplicate name, an input that does not exist, a control input before a data input.
     """
-    with no_gc():
+    with no_collection():
         count = len(proto.node)
         if count > _MANY and proto.ByteSize() < _SMALL * count:
             graph = read_nodes(proto.SerializeToString(deterministic=True))
@@ -50,13 +35,13 @@ def from_bytes(data: bytes) -> Graph | None:
     Raises:
         GraphmillError: a plugin that the graph names failed; two functions have one name.
     """
-    with no_gc():
+    with no_collection():
         return read_nodes(data)
 
 
 def to_proto(graph: Graph) -> GraphDef:
     """The GraphDef of a graph; unknown fields of what was read are kept."""
-    with no_gc():
+    with no_collection():
         return graph.to_proto()
 
 
@@ -66,7 +51,7 @@ def to_parts(graph: Graph) -> list[bytes]:
     The same bytes as those of `to_proto`, in a fraction of the time for graphs that hold weights: serialized as a
     whole, the buffer of a large message is grown and copied again and again.
     """
-    with no_gc():
+    with no_collection():
         # node is the first field: the rest follows it
         rest = graph.subgraph([]).to_proto().SerializeToString(deterministic=True)
         return [*node_parts(graph), rest]

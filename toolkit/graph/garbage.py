@@ -1,4 +1,4 @@
-"""No cyclic garbage is looked for while a program is made, or a graph placed.
+"""No cyclic garbage is looked for while a graph is read or placed, a program made, or modules imported.
 
 A graph and the programs made of it are many small objects that point to each other, and nearly all of them live on. The
 collector looks at every one of them again and again as their number grows: a quarter of the time that it takes to
@@ -16,6 +16,8 @@ _lock = threading.Lock()
 #: how many programs are being made, in any thread, and whether the collector was on before the first
 _makers = 0
 _was_enabled = False
+#: whether the collector is off until `resume`
+_is_postponed = False
 
 
 @contextmanager
@@ -37,3 +39,28 @@ def no_collection() -> Generator[None]:
             _makers -= 1
             if not _makers and _was_enabled:
                 gc.enable()
+
+
+@contextmanager
+def postponed() -> Generator[None]:
+    """Switch the collector off, if it is on, until `resume` is called, or to the end of the block."""
+    global _is_postponed
+    if not gc.isenabled():
+        yield
+        return
+    _is_postponed = True
+    gc.disable()
+    try:
+        yield
+    finally:
+        _is_postponed = False
+        gc.enable()
+
+
+def resume() -> None:
+    """Begin to look for garbage where that was postponed, among what is made from now on: all else is taken to live."""
+    global _is_postponed
+    if _is_postponed:
+        _is_postponed = False
+        gc.freeze()
+        gc.enable()

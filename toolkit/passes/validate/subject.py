@@ -14,10 +14,10 @@ from schemas.meta_graph_pb2 import AssetFileDef, MetaGraphDef
 from toolkit.errors import GraphError, GraphmillError
 from toolkit.formats import metagraph
 from toolkit.formats.detect import ModelKind
-from toolkit.formats.graphdef import no_gc
 from toolkit.graph import check
 from toolkit.graph.attrs import FuncRef, decode, known_shape
 from toolkit.graph.bodies import instantiate
+from toolkit.graph.garbage import no_collection
 from toolkit.graph.graph import Graph
 from toolkit.graph.infer import HandleData, ShapeMap, infer
 from toolkit.graph.metagraph import MetaGraph
@@ -168,7 +168,7 @@ class Subject:
         if isinstance(read, Graph):
             graph = read
         else:
-            with no_gc():
+            with no_collection():
                 graph, broken = loose_graph(read, self.problems)
         self.calls = Calls()
         main = Body("", graph, self.calls, broken)

@@ -196,7 +196,8 @@ class _Answering:
                 continue
             waiting.append((entry, future, rows))
             held += rows
-        return sorted(failed, key=lambda item: manifest.entries.index(item[0]))
+        position = {entry.shard.name: number for number, entry in enumerate(manifest.entries)}
+        return sorted(failed, key=lambda item: position[item[0].shard.name])
 
     def _submit(self, values: list[Any]) -> tuple[Future[Any], int]:
         """A request under way, and how many examples it has."""
