@@ -71,6 +71,9 @@ class Code:
         """The same number in every lane."""
         return Lanes(f"splat ({type} {literal(value, type)})", type)
 
+    def unary(self, instruction: str, a: Lanes) -> Lanes:
+        return self.emit(a.type, f"{instruction} {a.vector} {a.name}")
+
     def binary(self, instruction: str, a: Lanes, b: Lanes) -> Lanes:
         return self.emit(a.type, f"{instruction} {a.vector} {a.name}, {b.name}")
 
@@ -88,7 +91,7 @@ class Code:
 
     def neg(self, a: Lanes) -> Lanes:
         if a.type in BITS:
-            return self.emit(a.type, f"fneg {a.vector} {a.name}")
+            return self.unary("fneg", a)
         return self.sub(self.number(0, a.type), a)
 
     def compare(self, predicate: str, a: Lanes, b: Lanes) -> Lanes:
