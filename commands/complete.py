@@ -250,6 +250,7 @@ _CHOICES: dict[str, Callable[[], Iterable[str]]] = {
     "--format": _formats,
     "--fail-on": lambda: ("error", "warning", "note"),
     "--runs-on": lambda: ("CPU", "GPU"),
+    "--device": lambda: ("CPU", "GPU"),
     "--as": _kinds,
     "--ignore": _ignorable,
     "--strategy": _strategies,

@@ -54,3 +54,25 @@ def test_the_readme_has_the_table_that_is_generated(capsys: pytest.CaptureFixtur
     for family, numbers in shown.items():
         assert all(claimed <= real for claimed, real in zip(numbers, made[family], strict=True)), f"{family}: {hint}"
     assert shown["all"][0] >= 0.98 * made["all"][0], hint
+
+
+def test_one_device(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["ops", "--device", "cpu", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert {kernel["device"] for row in found for kernel in row["kernels"]} == {"CPU"}
+    assert run(["ops", "Identity", "--device", "CPU"]) == 0
+    assert "kernel    DEFAULT" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("args", "told"),
+    [
+        (["--device", "CPO"], "--device: there are no kernels for 'CPO' here; did you mean 'CPU'? Expected CPU"),
+        (["--device", "NULL"], "--device: there are no kernels for 'NULL' here; expected CPU"),
+        (["--device", "CPU", "--all"], "--device lists ops with a kernel there, --all those without one too"),
+        (["--device", "CPU", "--families"], "--families has a column for each device"),
+    ],
+)
+def test_a_device_that_cannot_be_listed(args: list[str], told: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["ops", *args]) == 2
+    assert capsys.readouterr().err.startswith(f"graphmill: error: {told}")

@@ -25,6 +25,7 @@ from toolkit.graph import dtypes
 from toolkit.graph.device import DeviceSpec
 from toolkit.graph.graph import Graph
 from toolkit.graph.shape import Shape
+from toolkit.kernels.facts import input_in_host_memory, output_in_host_memory
 from toolkit.passes.base import run_pass
 from toolkit.passes.devices import DeviceSet
 from toolkit.passes.moved import Moved, moved_lines
@@ -128,6 +129,34 @@ def test_defaults_and_constraints() -> None:
     assert found[read.name] == found[size.name] == gpu  # metadata follows its input
     assert found[upper.name] == "/job:worker/replica:0/task:0/device:CPU:0"  # strings have no GPU kernel
     assert found[pinned.name] == "/job:worker/replica:0/task:1/device:CPU:0"
+
+
+def test_iterators_are_not_put_on_gpus_unasked() -> None:
+    """Their kernels for CPUs have the higher priority; what asks for a GPU gets it all the same."""
+
+    def graph(device: str) -> Graph:
+        made = Graph()
+        types = {"output_types": [F], "output_shapes": [Shape([2])]}
+        handle = made.add("IteratorV2", "it", attrs={**types, "shared_name": b"", "container": b""}, device=device)
+        item = made.add("IteratorGetNext", "item", [handle], attrs=types, device=device)
+        made.add("Neg", "y", [item], attrs={"T": F})
+        return made
+
+    cpu, gpu = (f"/job:worker/replica:0/task:0/device:{kind}:0" for kind in ("CPU", "GPU"))
+    assert placed(graph("")) == {"it": cpu, "item": cpu, "y": gpu}
+    assert placed(graph("/gpu:0")) == {"it": gpu, "item": gpu, "y": gpu}
+
+
+def test_small_integers_are_on_the_gpu_and_stay_in_host_memory() -> None:
+    """A node of int32 has a kernel for GPUs, whose arguments and results are in host memory."""
+    graph = Graph()
+    x = graph.add("Placeholder", "x", attrs={"dtype": dtypes.int32, "shape": Shape([2])})
+    y = graph.add("AddV2", "y", [x, x], attrs={"T": dtypes.int32})
+    z = graph.add("Cast", "z", [y], attrs={"SrcT": dtypes.int32, "DstT": F})
+    found = placed(graph)
+    assert set(found.values()) == {"/job:worker/replica:0/task:0/device:GPU:0"}
+    assert input_in_host_memory(y, "GPU", 0) and output_in_host_memory(y, "GPU", 0)
+    assert not input_in_host_memory(z, "GPU", 0) and not output_in_host_memory(z, "GPU", 0)
 
 
 def test_report_gives_reasons_and_groups() -> None:

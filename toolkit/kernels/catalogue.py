@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from typing import Any
 
 from toolkit.client.gradients import registry as gradients
+from toolkit.errors import UsageError, did_you_mean
 from toolkit.graph import opdefs, plugins
 from toolkit.graph.opdefs import ArgDef, AttrDef, OpDef
 from toolkit.graph.shapes import registry as shapes
@@ -59,7 +61,7 @@ def entry(name: str) -> OpEntry:
         GraphError: there is no such op; close names are suggested.
     """
     definition = opdefs.get(name)
-    kernels = tuple(k for device in device_types.listed() for k in registry.candidates(name, device))
+    kernels = _once(k for device in device_types.listed() for k in registry.candidates(name, device))
     has_shape = shapes.find(name) is not None
     return OpEntry(definition, kernels, gradients.kind_of(name), has_shape, opdefs.origin(name))
 
@@ -68,6 +70,25 @@ def catalogue() -> list[OpEntry]:
     """Every op of the registry, those of plugins and installed plugins too, by name."""
     plugins.load_installed()
     return [entry(name) for name in sorted(opdefs.names())]
+
+
+def narrowed(entry: OpEntry, device: str) -> OpEntry:
+    """What there is for an op on one type of device: its own kernels, and those that every device with a memory has.
+
+    Raises:
+        UsageError: there is no such type of device, or its kernels are those of another.
+    """
+    kind, known = device.upper(), device_types.listed()
+    if kind not in known:
+        hint = did_you_mean(kind, known, then=f"expected {' or '.join(known)}")
+        raise UsageError(f"there are no kernels for '{device}' here{hint}")
+    accepted = {kind, registry.DEFAULT} if device_types.has_memory(kind) else {kind}
+    return replace(entry, kernels=tuple(k for k in entry.kernels if k.device_type in accepted))
+
+
+def _once(kernels: Iterable[Kernel]) -> tuple[Kernel, ...]:
+    """Each kernel once: those of every device with a memory are found for each such device."""
+    return tuple({id(each): each for each in kernels}.values())
 
 
 def signature(definition: OpDef) -> str:

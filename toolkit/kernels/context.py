@@ -57,6 +57,10 @@ class Rendezvous(Protocol):
         """`done(value, is_dead, error)` is called once, possibly from another thread."""
         ...
 
+    def abort(self, error: Any = None) -> None:
+        """Fail everyone who waits, and who comes later; the first error stays."""
+        ...
+
 
 class Cancellation(Protocol):
     """Tells kernels that wait that the step is over."""

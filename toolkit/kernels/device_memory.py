@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from toolkit.kernels.types import Array
 
@@ -18,6 +19,7 @@ class MemoryStatistics:
         limit: bytes that there may be; None for no limit.
         allocations: arrays made.
         copies_in, copies_out: from and to host memory.
+        copies_across: from another device of the type.
     """
 
     in_use: int = 0
@@ -26,6 +28,7 @@ class MemoryStatistics:
     allocations: int = 0
     copies_in: int = 0
     copies_out: int = 0
+    copies_across: int = 0
 
 
 class DeviceArray(ABC):
@@ -74,3 +77,33 @@ class DeviceMemory(Protocol):
         ...
 
     def statistics(self) -> MemoryStatistics: ...
+
+
+@runtime_checkable
+class CopiesLater(Protocol):
+    """What a memory may offer besides: copies to host memory that go on while the device computes."""
+
+    def begin_copy_out(self, array: DeviceArray) -> Callable[[], Array]:
+        """Begin to copy a tensor to host memory, when all that was asked for before is done.
+
+        Returns:
+            what waits for its end and gives the copy, an array of the caller's own; called once, from any thread. It
+            raises what the copy, or what makes the tensor, failed with. Copies end in the order in which they began.
+
+        Raises:
+            InternalError: the array belongs to another device.
+        """
+        ...
+
+
+@runtime_checkable
+class CopiesAcross(Protocol):
+    """What a memory may offer besides: copies from other devices of its type, without their hosts' memory."""
+
+    def copy_across(self, array: DeviceArray, other: DeviceMemory) -> DeviceArray:
+        """A tensor of another device's memory, when what makes it there is done.
+
+        Raises:
+            ResourceExhaustedError: there is no room for it.
+        """
+        ...

@@ -47,6 +47,18 @@ def has_kernel(node: Node, device_type: str) -> bool:
     return any(_fits(node, entry.get("where")) for entry in found)
 
 
+def priority(node: Node, device_type: str) -> int:
+    """How much TensorFlow prefers its kernel of a device type for a node, above other types' kernels; mostly 0.
+
+    Iterators and datasets have kernels for GPUs and are not put there unasked.
+    """
+    kernels = _facts().get(node.op, {}).get("kernels", {})
+    for entry in [*kernels.get(described_by(device_type), ()), *kernels.get("DEFAULT", ())]:
+        if _fits(node, entry.get("where")):
+            return entry.get("priority", 0)
+    return 0
+
+
 def _fits(node: Node, where: dict[str, list[str]] | None) -> bool:
     for attr, names in (where or {}).items():
         value = node.attr(attr, None)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from toolkit.kernels.catalogue import catalogue
+from toolkit.kernels.registry import DEFAULT
 
 #: the beginning of a kernel module's name to the family it belongs to; the longest match counts
 FAMILIES: dict[str, str] = {
@@ -85,13 +86,14 @@ def families() -> list[FamilyRow]:
     for entry in catalogue():
         if not entry.kernels or entry.plugin:
             continue
-        family = family_of(entry.kernels[-1].factory.__module__)
         devices = {kernel.device_type for kernel in entry.kernels}
+        own = [kernel for kernel in entry.kernels if kernel.device_type == "CPU"] or entry.kernels
+        family = family_of(own[-1].factory.__module__)  # as the CPU's are sorted
         for row in (rows.setdefault(family, FamilyRow(family)), total):
             row.forward += 1
             row.gradient += entry.gradient == "function"
             row.cpu += "CPU" in devices
-            row.gpu += "GPU" in devices
+            row.gpu += not devices.isdisjoint(("GPU", DEFAULT))
     return [*sorted(rows.values(), key=lambda row: row.family), total]
 
 

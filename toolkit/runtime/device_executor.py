@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from toolkit.compiler.program import Program, Role
-from toolkit.kernels.device_memory import DeviceMemory
+from toolkit.kernels.device_memory import CopiesLater, DeviceMemory
 from toolkit.kernels.facts import stays_on_host
 from toolkit.runtime.step import DeviceStep
 
@@ -40,15 +40,31 @@ class DeviceExecutor:
             elif step.role is Role.RETVAL and not (dtype := step.node.input_types[0]).is_ref and dtype.kind not in "sr":
                 self._moved.append(step.index)
         self._to_host = to_host
+        self._later = memory if isinstance(memory, CopiesLater) else None
 
     def run(self, arguments: Sequence[Any], running: DeviceStep) -> list[Any]:
         """Execute once."""
         results = self._inner.run(self._given(arguments), running)
         if self._to_host:
-            self._memory.synchronize()
-        for index in self._moved:
-            results[index] = self._brought(results[index], to_host=self._to_host)
+            self._fetch(results)
+        else:
+            for index in self._moved:
+                results[index] = self._brought(results[index], to_host=False)
         return results
+
+    def _fetch(self, results: list[Any]) -> None:
+        """Bring all results to host memory: where the memory can, all copies are under way before one is waited for."""
+        memory = self._memory
+        waits: list[tuple[int, Callable[[], Any]]] = []
+        if self._later is not None:
+            begin = self._later.begin_copy_out
+            waits = [(index, begin(results[index])) for index in self._moved if memory.owns(results[index])]
+        memory.synchronize()  # a step is over when all that it asked for is done
+        for index, wait in waits:
+            results[index] = wait()
+        if self._later is None:
+            for index in self._moved:
+                results[index] = self._brought(results[index], to_host=True)
 
     def explain(self, arguments: Sequence[Any], running: DeviceStep) -> list[str]:
         """What it does for these arguments, in lines; nothing is run."""

@@ -66,7 +66,7 @@ def transfer_key(op: KernelNode) -> str:
     return f"{op.text('send_device')};{incarnation:016x};{op.text('recv_device')};{op.text('tensor_name')}"
 
 
-def _keys(op: KernelNode) -> Callable[[tuple[int, int]], str]:
+def transfer_keys(op: KernelNode) -> Callable[[tuple[int, int]], str]:
     """The rendezvous key for a frame and iteration; the one outside of loops is made once."""
     key = transfer_key(op)
     outside = f"{key};0:0"
@@ -78,7 +78,7 @@ _OUTSIDE = (0, 0)
 
 @kernel("_Send", "_HostSend", kind=Kind.STATEFUL)
 def send(op: KernelNode) -> Compute:
-    key_of = _keys(op)
+    key_of = transfer_keys(op)
 
     def compute(step: StepContext, value: Any, is_dead: bool = False) -> None:
         step.rendezvous.send(key_of(step.frame_iter), value, is_dead)
@@ -89,7 +89,7 @@ def send(op: KernelNode) -> Compute:
 @kernel("_Recv", "_HostRecv", kind=Kind.ASYNC)
 def recv(op: KernelNode) -> Compute:
     """`done` gets the value, an error, or DEAD when the sender was on a branch not taken."""
-    key_of = _keys(op)
+    key_of = transfer_keys(op)
 
     def compute(step: StepContext, done: Done) -> None:
         def arrived(value: Any, is_dead: bool, error: BaseException | None) -> None:

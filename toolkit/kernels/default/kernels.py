@@ -1,4 +1,4 @@
-"""Constants, transfers and what hands its input on, for devices with a memory of their own."""
+"""Constants, copies and what hands its input on, for devices with a memory of their own."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from toolkit.kernels.facts import COPY_IN, COPY_OUT
 from toolkit.kernels.registry import DEFAULT, Compute, KernelNode
 
 #: what makes a tensor in host memory or takes one there: a constant is copied in once, when its program is made
-_COPIED = ("Const", "_Send", "_Recv")
+_COPIED = ("Const",)
 #: what looks at no number; the CPU's kernels do for any array
 _HANDED_ON = (
     "Identity", "StopGradient", "PreventGradient", "Snapshot", "IdentityN", "NoOp", "ControlTrigger",

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import threading
 import weakref
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from toolkit.errors import InternalError, ResourceExhaustedError
-from toolkit.kernels.device_memory import DeviceArray, MemoryStatistics
+from toolkit.kernels.device_memory import DeviceArray, DeviceMemory, MemoryStatistics
 from toolkit.kernels.once import once
 from toolkit.kernels.types import Array
 
@@ -101,6 +102,16 @@ class NullMemory:
             raise InternalError(f"{self.name} was asked to copy out what is not in its memory: {array!r}")
         self._statistics.copies_out += 1
         return array.read(self).copy()
+
+    def begin_copy_out(self, array: DeviceArray) -> Callable[[], Array]:
+        copy = self.copy_out(array)
+        return lambda: copy
+
+    def copy_across(self, array: DeviceArray, other: DeviceMemory) -> DeviceArray:
+        if not isinstance(array, NullArray) or array.memory is not other:
+            raise InternalError(f"{self.name} was asked to copy what is not in the memory of that device: {array!r}")
+        self._statistics.copies_across += 1
+        return self.hold(array.read(array.memory).copy())
 
     def owns(self, value: Any) -> bool:
         return isinstance(value, NullArray) and value.memory is self

@@ -11,7 +11,7 @@ from toolkit.graph.device import DeviceSpec
 from toolkit.graph.graph import Graph
 from toolkit.graph.kinds import NodeKind
 from toolkit.graph.node import Node
-from toolkit.kernels.facts import Availability
+from toolkit.kernels.facts import Availability, priority
 from toolkit.passes.colocation import ColocationGroup, group_nodes
 from toolkit.passes.devices import DeviceSet
 from toolkit.passes.partition import value_frames
@@ -65,14 +65,15 @@ class Constraints:
                 raise GraphError(f"{why}, but the two ask for different devices", node=node.name)
 
     def types_of(self, node: Node) -> tuple[str, ...]:
-        """The device types of the set that can run a node."""
+        """The device types of the set that can run a node; first those whose kernels TensorFlow prefers."""
         kind = node.kind
         if kind is not None and (known := self._by_kind.get(kind)) is not None:
             return known
         key = (node.op, tuple(t.enum for t in node.output_types), tuple(t.enum for t in node.input_types))
         found = self._kernels.get(key)
         if found is None:
-            found = tuple(t for t in self.set.types if t and self._supports(node, t))
+            able = [t for t in self.set.types if t and self._supports(node, t)]
+            found = tuple(sorted(able, key=lambda t: -priority(node, t)) if len(able) > 1 else able)
             self._kernels[key] = found
         if kind is not None:
             self._by_kind[kind] = found
@@ -101,10 +102,8 @@ class Constraints:
         asked = f"asks for {spec}" if spec != DeviceSpec() else ""
         if group.softened:
             asked = "soft placement: the group's nodes ask for different devices"
-        if len(runnable) == len(matching) and matching:
-            return matching, asked
         if runnable:
-            return runnable, asked
+            return self._preferred(group, runnable), asked
         leader = group.leader
         if self._is_soft:
             lack = f"no {spec.device_type} kernel" if matching else "no such device"
@@ -145,6 +144,17 @@ class Constraints:
             f"the {len(group.members)} nodes colocated with it have no device type in common on which all have kernels",
             node=leader.name,
         )
+
+    def _preferred(self, group: ColocationGroup, devices: list[DeviceSpec]) -> list[DeviceSpec]:
+        """The devices in the order that the nodes' kernels ask for, if they agree on one (iterators prefer CPUs)."""
+        types = tuple(dict.fromkeys(device.device_type for device in devices))
+        if len(types) < 2:
+            return devices
+        orders = {tuple(t for t in self.types_of(member) if t in types) for member in group.members} - {types}
+        if len(orders) != 1:
+            return devices
+        order = orders.pop()
+        return sorted(devices, key=lambda device: order.index(device.device_type or ""))
 
     def _fits(self, node: Node) -> bool:
         return bool(self.set.matching(DeviceSpec.parse(node.device)))
