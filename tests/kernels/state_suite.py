@@ -9,16 +9,18 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from kernels.op_suite import SAME, compare, outcome
+from kernels.op_suite import SAME, compare, from_device, outcome, to_device
 from kernels.step import FakeStep
 
 from tests.kernels import op_bounds
 from toolkit.errors import BY_CODE, OpError
 from toolkit.graph import dtypes, opdefs
 from toolkit.graph.graph import Graph
+from toolkit.graph.node import Node
 from toolkit.graph.shape import Shape
-from toolkit.kernels import registry
+from toolkit.kernels import device_types, registry
 from toolkit.kernels.context import RefVariable
+from toolkit.kernels.facts import input_in_host_memory
 from toolkit.kernels.handles import ResourceHandle
 from toolkit.kernels.variables import Variable
 
@@ -73,21 +75,27 @@ def _attributes(case: StateCase) -> dict[str, Any]:
     return attrs
 
 
-def run_ours(case: StateCase) -> tuple[list[Any], list[Any]]:
-    """(outputs, the variables' values after the op)."""
-    attrs = _attributes(case)
-    graph, step = Graph(), FakeStep()
+def build(case: StateCase) -> Node:
+    """A graph of placeholders and the node; returns the node."""
+    attrs, graph = _attributes(case), Graph()
     op_def = opdefs.get(case.op)
     types = [t.base for t in op_def.expand(op_def.inputs, attrs, case.op)]
     sources = [graph.add("Placeholder", f"in{i}", attrs={"dtype": t}) for i, t in enumerate(types)]
-    node = graph.add(case.op, "node", sources, attrs=attrs)
-    entry = registry.get(node)
+    return graph.add(case.op, "node", sources, attrs=attrs)
+
+
+def run_ours(case: StateCase, device: str = "CPU") -> tuple[list[Any], list[Any]]:
+    """(outputs, the variables' values after the op), of the kernel of a device type."""
+    node, step = build(case), FakeStep()
+    node.device = f"/device:{device}:0"
+    entry = registry.get(node, device)
     compute = entry.factory(registry.KernelNode(node))
     inputs: list[Any] = []
     cells: list[Any] = []
     for i, value in enumerate(case.inputs):
         if not isinstance(value, Var):
-            inputs.append(np.asarray(value))
+            stays = device == "CPU" or input_in_host_memory(node, device, i)
+            inputs.append(np.asarray(value) if stays else to_device(device, np.asarray(value)))
             continue
         array = np.asarray(value.template)
         dtype, shape = dtypes.from_numpy(array.dtype), Shape(array.shape)
@@ -99,12 +107,15 @@ def run_ours(case: StateCase) -> tuple[list[Any], list[Any]]:
         else:
             cell = RefVariable(f"v{i}", dtype, shape, threading.RLock())
             inputs.append(cell)
-        cell.value = None if value.value is None else array.copy()
+        # devices whose kernels are made of the CPU's keep variables in host memory
+        there = "CPU" if device not in device_types.listed() else device
+        cell.value = None if value.value is None else to_device(there, array.copy())
         cells.append(cell)
     with np.errstate(all="ignore"):
         result = compute(step, *inputs) if entry.kind is registry.Kind.STATEFUL else compute(*inputs)
     outputs = list(result) if isinstance(result, tuple | list) else [] if result is None else [result]
-    return [o.value if isinstance(o, RefVariable) else o for o in outputs], [_final(step, c) for c in cells]
+    given = [o.value if isinstance(o, RefVariable) else o for o in outputs]
+    return [from_device(device, o) for o in given], [from_device(device, _final(step, c)) for c in cells]
 
 
 def _final(step: FakeStep, cell: Any) -> Any:
@@ -172,6 +183,11 @@ def check_state(case: StateCase) -> None:
     except OpError as error:
         raise AssertionError(f"TensorFlow succeeds, ours fails: {error}") from error
     wanted = [[None if each is None else np.asarray(each) for each in part] for part in theirs]
+    compare_parts(case, ours, wanted)
+
+
+def compare_parts(case: StateCase, ours: Sequence[Sequence[Any]], wanted: Sequence[Sequence[Any]]) -> None:
+    """Raise AssertionError unless outputs and variables of two kernels, run with a case's inputs, agree."""
     allowed = _Bounds(case, [each for part in wanted for each in part if each is not None])
     place = 0
     for what, mine_all, theirs_all in zip(("output", "variable"), ours, wanted, strict=True):
