@@ -134,7 +134,7 @@ X, Y = ["--feed", "x=[[1,2]]"], ["--feed", "y=[[3,4]]"]
         (["--rtol", "1"], "add --compare OTHER"),
         (["--bisect"], "add --compare OTHER"),
         (["--nan-guard", "--target", "nothing"], None),
-        (["--devices", "GPU=2"], "--devices GPU=2: there are no kernels for GPU here; CPU=N makes virtual CPUs"),
+        (["--devices", "TPU=2"], "--devices TPU=2: there are no kernels for TPU here; CPU=N makes virtual CPUs"),
         (["--devices", "CPU=0"], "there is always one CPU"),
         (["--feed", "x=[[5,6]]"], "'x' is fed twice"),
         (["--feed", "x:0=[[5,6]]"], "'x:0' is fed twice, as 'x' and as 'x:0'"),

@@ -23,6 +23,7 @@ class DeviceType:
     like: the type in TensorFlow's registrations that says which arguments stay in host memory.
     memory: of the device with a number; None where it computes in host memory.
     watch: what is put around each kernel, given its node's name, so that somebody sees what it touches.
+    missing: says why there is no device of the type here; "" where there is one.
     is_derived: its kernels are made of those of another type, so that lists of kernels leave them out.
     """
 
@@ -32,6 +33,7 @@ class DeviceType:
     memory: Callable[[int], DeviceMemory] | None = None
     is_derived: bool = False
     watch: Callable[[Callable[..., Any], str], Callable[..., Any]] | None = None
+    missing: Callable[[], str] | None = None
 
 
 _types: dict[str, DeviceType] = {}
@@ -56,6 +58,12 @@ def names() -> list[str]:
 def listed() -> list[str]:
     """Those with kernels of their own."""
     return [name for name, known in _types.items() if not known.is_derived]
+
+
+def missing(name: str) -> str:
+    """Why there is no device of a type here that has kernels; "" where there is one."""
+    found = _types.get(name)
+    return "" if found is None or found.missing is None else found.missing()
 
 
 def packages(name: str) -> Sequence[str]:
@@ -141,6 +149,19 @@ def _null(index: int) -> DeviceMemory:
     return memory_of(index)
 
 
+def _gpu(index: int) -> DeviceMemory:
+    from toolkit.kernels.cuda.device import memory_of  # loaded when it is asked for
+
+    return memory_of(index)
+
+
+def _no_gpu() -> str:
+    from toolkit.kernels.cuda.driver import choose
+
+    return choose.missing()
+
+
 register(DeviceType("CPU", ("toolkit.kernels.cpu",), watch=_guarded))
 register(DeviceType("NULL", ("toolkit.kernels.null",), like="GPU", memory=_null, is_derived=True, watch=_guarded))
+register(DeviceType("GPU", ("toolkit.kernels.gpu",), memory=_gpu, missing=_no_gpu))
 _OURS = frozenset(_types)

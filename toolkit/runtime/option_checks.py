@@ -191,3 +191,5 @@ def _check_devices(devices: Mapping[str, int] | Sequence[Device] | None) -> None
                 f"--devices {kind}={count}: there are no kernels for {kind} here; CPU=N makes virtual CPUs, and a "
                 "device type that a plugin brings needs --plugin"
             )
+        elif missing := device_types.missing(kind):
+            raise UsageError(f"--devices {kind}={count}: there are none here: {missing}")

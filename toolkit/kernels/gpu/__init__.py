@@ -1,0 +1,1 @@
+"""Kernels of NVIDIA GPUs: device type GPU, over `toolkit.kernels.cuda`."""
