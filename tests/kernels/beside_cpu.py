@@ -53,6 +53,9 @@ UNCHECKED: dict[str, str] = {
         "updates out of range are left out",
     ),
     **dict.fromkeys(
+        ("ReverseSequence",), "a length of more than there is turns all of it"
+    ),
+    **dict.fromkeys(
         ("SparseSoftmaxCrossEntropyWithLogits",), "the loss of a label out of range is NaN, as are its gradients"
     ),
     **dict.fromkeys(("Bincount", "DenseBincount"), "numbers below 0 are left out"),

@@ -40,11 +40,16 @@ def has_kernel(node: Node, device_type: str) -> bool:
         from toolkit.kernels import registry  # which imports numpy, as does whoever registers a device type
 
         return registry.find(node, device_type) is not None
-    kernels = _facts().get(node.op, {}).get("kernels")
-    if not kernels:
+    if not _facts().get(node.op, {}).get("kernels"):
         return True
-    found = [*kernels.get(described_by(device_type), ()), *kernels.get("DEFAULT", ())]
-    return any(_fits(node, entry.get("where")) for entry in found)
+    return any(_fits(node, entry.get("where")) for entry in registrations(node.op, device_type))
+
+
+def registrations(op: str, device_type: str) -> list[dict[str, Any]]:
+    """TensorFlow's kernels of an op for a device type, those for any type among them: `where` has the types of
+    attributes, `host_memory` the arguments that stay with the host."""
+    kernels = _facts().get(op, {}).get("kernels", {})
+    return [*kernels.get(described_by(device_type), ()), *kernels.get("DEFAULT", ())]
 
 
 def priority(node: Node, device_type: str) -> int:
@@ -101,8 +106,7 @@ COPIES = frozenset({COPY_IN, COPY_OUT})
 
 
 def _in_host_memory(node: Node, device_type: str, args: Iterable[ArgDef], index: int) -> bool:
-    kernels = _facts().get(node.op, {}).get("kernels", {})
-    for entry in [*kernels.get(described_by(device_type), ()), *kernels.get("DEFAULT", ())]:
+    for entry in registrations(node.op, device_type):
         if _fits(node, entry.get("where")):
             ranges = node.op_def.arg_ranges(args, node.attrs)
             return any(index in ranges[name] for name in entry.get("host_memory", ()) if name in ranges)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 from toolkit.errors import InvalidArgumentError
 from toolkit.kernels.cpu.common import contiguous_slices, np, require, shape_text, to_ints, wrap_axis
 from toolkit.kernels.registry import Compute, KernelNode, kernel
@@ -13,17 +16,26 @@ def pack(op: KernelNode) -> Compute:
     axis = op.attr("axis")
 
     def compute(*values: Array) -> Array:
-        first = values[0].shape
-        position = wrap_axis(axis, len(first) + 1)
-        for i, value in enumerate(values):
-            if value.shape != first:
-                raise InvalidArgumentError(
-                    f"Shapes of all inputs must match: values[0].shape = {shape_text(first)} != values[{i}].shape = "
-                    f"{shape_text(value)}"
-                )
-        return np.stack(values, axis=position)
+        return np.stack(values, axis=pack_axis(values, axis))
 
     return compute
+
+
+def pack_axis(values: Sequence[Any], axis: int) -> int:
+    """The axis that tensors are stacked along, which have one shape.
+
+    Raises:
+        InvalidArgumentError: they do not, or there is no such axis.
+    """
+    first = values[0].shape
+    position = wrap_axis(axis, len(first) + 1)
+    for i, value in enumerate(values):
+        if value.shape != first:
+            raise InvalidArgumentError(
+                f"Shapes of all inputs must match: values[0].shape = {shape_text(first)} != values[{i}].shape = "
+                f"{shape_text(value)}"
+            )
+    return position
 
 
 @kernel("Unpack")
@@ -42,6 +54,15 @@ def unpack(op: KernelNode) -> Compute:
 
 def concatenate(values: tuple[Array, ...], axis_input: Array) -> Array:
     """Join along an axis.
+
+    Raises:
+        InvalidArgumentError: ranks or sizes differ, or the axis does not exist.
+    """
+    return np.concatenate(values, axis=concat_axis(values, axis_input))
+
+
+def concat_axis(values: Sequence[Any], axis_input: Array) -> int:
+    """The axis that tensors are joined along.
 
     Raises:
         InvalidArgumentError: ranks or sizes differ, or the axis does not exist.
@@ -66,7 +87,7 @@ def concatenate(values: tuple[Array, ...], axis_input: Array) -> Array:
                     f"Dimension {d} in both shapes must be equal: shape[0] = {shape_text(first)} vs. shape[{i}] = "
                     f"{shape_text(value)}"
                 )
-    return np.concatenate(values, axis=axis)
+    return axis
 
 
 @kernel("Concat", "ConcatV2")
@@ -173,12 +194,21 @@ def parallel_concat(op: KernelNode) -> Compute:
     dims = op.attr("shape").as_list()
 
     def compute(*values: Array) -> Array:
-        for i, value in enumerate(values):
-            require(
-                dims[:1] == [len(values)] and value.shape == (1, *dims[1:]),
-                f"input {i} of shape {shape_text(value)} is not one of {len(values)} rows of a tensor of shape "
-                f"{dims}, the attribute's",
-            )
+        check_rows(values, dims)
         return np.concatenate(values, axis=0)
 
     return compute
+
+
+def check_rows(values: Sequence[Any], dims: Sequence[int]) -> None:
+    """Refuse what are not the rows of a tensor of a shape.
+
+    Raises:
+        InvalidArgumentError: there are more or fewer, or one has another shape.
+    """
+    for i, value in enumerate(values):
+        require(
+            list(dims[:1]) == [len(values)] and value.shape == (1, *dims[1:]),
+            f"input {i} of shape {shape_text(value)} is not one of {len(values)} rows of a tensor of shape "
+            f"{dims}, the attribute's",
+        )

@@ -11,7 +11,12 @@ from toolkit.kernels.registry import Compute, KernelNode, kernel, simple
 from toolkit.kernels.types import Array
 
 
-def _paddings(x: Array, paddings: Array) -> list[tuple[int, int]]:
+def pad_pairs(x: Any, paddings: Array) -> list[tuple[int, int]]:
+    """How much is added before and behind each axis.
+
+    Raises:
+        InvalidArgumentError: it is not said for each axis, or is negative.
+    """
     if paddings.ndim != 2 or paddings.shape[1] != 2:
         raise InvalidArgumentError(f"paddings must be a matrix with 2 columns: {shape_text(paddings)}")
     if paddings.shape[0] != x.ndim:
@@ -35,29 +40,39 @@ def pad_constant(x: Array, pairs: Sequence[tuple[int, int]], value: Any) -> Arra
 
 @simple("Pad")
 def pad(x: Array, paddings: Array) -> Array:
-    return pad_constant(x, _paddings(x, paddings), b"" if x.dtype == object else 0)
+    return pad_constant(x, pad_pairs(x, paddings), b"" if x.dtype == object else 0)
 
 
 @simple("PadV2")
 def pad_v2(x: Array, paddings: Array, value: Array) -> Array:
     require(value.ndim == 0, f"constant_values must be a scalar. Found: {shape_text(value)}")
-    return pad_constant(x, _paddings(x, paddings), value[()])
+    return pad_constant(x, pad_pairs(x, paddings), value[()])
 
 
 def _mirror(x: Array, pairs: list[tuple[int, int]], offset: int) -> list[Array]:
     """Source positions along each axis of the padded tensor; `offset` 1 leaves the edge itself out."""
     sources: list[Array] = []
+    check_mirrored(x.shape, pairs, offset)
     for axis, (before, after) in enumerate(pairs):
         size = x.shape[axis]
+        head = np.arange(before, 0, -1) - 1 + offset
+        tail = np.arange(size - 1 - offset, size - 1 - offset - after, -1)
+        sources.append(np.concatenate([head, np.arange(size), tail]).astype(np.int64))
+    return sources
+
+
+def check_mirrored(shape: Sequence[int], pairs: Sequence[tuple[int, int]], offset: int) -> None:
+    """Refuse paddings that are more than there is to mirror.
+
+    Raises:
+        InvalidArgumentError: they are.
+    """
+    for size, (before, after) in zip(shape, pairs, strict=True):
         require(
             before <= size - offset and after <= size - offset,
             f"paddings must be no greater than the dimension size{' minus 1' if offset else ''}: {before}, {after} "
             f"greater than {size - offset}",
         )
-        head = np.arange(before, 0, -1) - 1 + offset
-        tail = np.arange(size - 1 - offset, size - 1 - offset - after, -1)
-        sources.append(np.concatenate([head, np.arange(size), tail]).astype(np.int64))
-    return sources
 
 
 @kernel("MirrorPad")
@@ -65,7 +80,7 @@ def mirror_pad(op: KernelNode) -> Compute:
     offset = 1 if op.text("mode") == "REFLECT" else 0
 
     def compute(x: Array, paddings: Array) -> Array:
-        sources = _mirror(x, _paddings(x, paddings), offset)
+        sources = _mirror(x, pad_pairs(x, paddings), offset)
         return x[np.ix_(*sources)] if sources else x
 
     return compute
@@ -77,10 +92,8 @@ def mirror_pad_grad(op: KernelNode) -> Compute:
     offset = 1 if op.text("mode") == "REFLECT" else 0
 
     def compute(dy: Array, paddings: Array) -> Array:
-        pairs = _paddings(dy, paddings)
-        sizes = [s - a - b for s, (a, b) in zip(dy.shape, pairs, strict=True)]
-        for axis, size in enumerate(sizes):
-            require(size >= 0, f"the paddings {pairs[axis]} exceed the size of dimension {axis} of {shape_text(dy)}")
+        pairs = pad_pairs(dy, paddings)
+        sizes = unpadded(dy, pairs)
         sources = _mirror(np.empty(sizes), pairs, offset)
         out = dy.astype(np.float32) if dy.dtype.itemsize < 4 and dy.dtype.kind not in "iu" else dy
         for axis, source in enumerate(sources):
@@ -92,8 +105,30 @@ def mirror_pad_grad(op: KernelNode) -> Compute:
     return compute
 
 
+def unpadded(dy: Any, pairs: Sequence[tuple[int, int]]) -> list[int]:
+    """The shape of a tensor without its paddings.
+
+    Raises:
+        InvalidArgumentError: they are more than it has.
+    """
+    sizes = [s - a - b for s, (a, b) in zip(dy.shape, pairs, strict=True)]
+    for axis, size in enumerate(sizes):
+        require(size >= 0, f"the paddings {pairs[axis]} exceed the size of dimension {axis} of {shape_text(dy)}")
+    return sizes
+
+
 @simple("Tile")
 def tile(x: Array, multiples: Array) -> Array:
+    counts = tile_counts(x, multiples)
+    return np.tile(x, counts) if counts else x
+
+
+def tile_counts(x: Any, multiples: Array) -> list[int]:
+    """How often a tensor is repeated along each axis.
+
+    Raises:
+        InvalidArgumentError: there is no count for each axis, or one is negative.
+    """
     require_vector(multiples, "multiples")
     counts = to_ints(multiples)
     require(
@@ -102,7 +137,7 @@ def tile(x: Array, multiples: Array) -> Array:
     )
     for i, count in enumerate(counts):
         require(count >= 0, f"Expected multiples[{i}] >= 0, but got {count}")
-    return np.tile(x, counts) if counts else x
+    return counts
 
 
 @simple("TileGrad")
@@ -147,15 +182,7 @@ def reverse_sequence(op: KernelNode) -> Compute:
     seq_dim, batch_dim = op.attr("seq_dim"), op.attr("batch_dim")
 
     def compute(x: Array, lengths: Array) -> Array:
-        require_vector(lengths, "seq_lens")
-        require(min(batch_dim, seq_dim) >= 0, f"batch_dim {batch_dim} and seq_dim {seq_dim} must be >= 0")
-        require(batch_dim < x.ndim, f"batch_dim must be < input rank ( {batch_dim} vs. {x.ndim})")
-        require(seq_dim < x.ndim, f"seq_dim must be < input rank ( {seq_dim} vs. {x.ndim})")
-        require(seq_dim != batch_dim, f"batch_dim == seq_dim == {seq_dim}")
-        require(
-            len(lengths) == x.shape[batch_dim],
-            f"Length of seq_lens != input.dims({batch_dim}), ({len(lengths)} vs. {x.shape[batch_dim]})",
-        )
+        check_sequences(x, lengths, batch_dim, seq_dim)
         size = x.shape[seq_dim]
         for i, length in enumerate(to_ints(lengths)):
             require(0 <= length <= size, f"seq_lens({i}) must be in [0, {size}], got {length}")
@@ -169,17 +196,48 @@ def reverse_sequence(op: KernelNode) -> Compute:
     return compute
 
 
+def check_sequences(x: Any, lengths: Any, batch_dim: int, seq_dim: int) -> None:
+    """Refuse what ReverseSequence does not take; the lengths themselves are not looked at.
+
+    Raises:
+        InvalidArgumentError: the axes are none, or equal, or there is no length for each example.
+    """
+    require_vector(lengths, "seq_lens")
+    require(min(batch_dim, seq_dim) >= 0, f"batch_dim {batch_dim} and seq_dim {seq_dim} must be >= 0")
+    require(batch_dim < x.ndim, f"batch_dim must be < input rank ( {batch_dim} vs. {x.ndim})")
+    require(seq_dim < x.ndim, f"seq_dim must be < input rank ( {seq_dim} vs. {x.ndim})")
+    require(seq_dim != batch_dim, f"batch_dim == seq_dim == {seq_dim}")
+    require(
+        lengths.shape[0] == x.shape[batch_dim],
+        f"Length of seq_lens != input.dims({batch_dim}), ({lengths.shape[0]} vs. {x.shape[batch_dim]})",
+    )
+
+
 @simple("Roll")
 def roll(x: Array, shift: Array, axis: Array) -> Array:
+    axes = roll_axes(x, shift, axis)
+    return np.roll(x, to_ints(shift), axes) if x.size else x
+
+
+def roll_axes(x: Any, shift: Array, axis: Array) -> list[int]:
+    """The axes that are rolled, one for each shift.
+
+    Raises:
+        InvalidArgumentError: one does not exist, or there are more or fewer than shifts.
+    """
     require(x.ndim >= 1, "input must be 1-D or higher")
     require(shift.ndim <= 1, f"shift must be a scalar or a 1-D vector. Found: {shape_text(shift)}")
     require(axis.ndim <= 1, f"axis must be a scalar or a 1-D vector. Found: {shape_text(axis)}")
     require(shift.shape == axis.shape, "shift and axis must have the same size")
-    axes = [wrap_axis(a, x.ndim) for a in to_ints(axis)]
-    return np.roll(x, to_ints(shift), axes) if x.size else x
+    return [wrap_axis(a, x.ndim) for a in to_ints(axis)]
 
 
-def _block_shape(x: Array, block: Array, pairs: Array, what: str) -> tuple[list[int], Array]:
+def block_sizes(x: Any, block: Array, pairs: Array, what: str) -> tuple[list[int], Array]:
+    """The sizes of blocks, and what is added or cut.
+
+    Raises:
+        InvalidArgumentError: they are none, or not for this tensor.
+    """
     require_vector(block, "block_shape")
     require(x.ndim >= 1 + len(block), f"input rank should be >= {1 + len(block)} instead of {x.ndim}")
     require(
@@ -190,18 +248,28 @@ def _block_shape(x: Array, block: Array, pairs: Array, what: str) -> tuple[list[
     return to_ints(block), pairs
 
 
+def check_blocks(padded: Sequence[int], sizes: Sequence[int]) -> None:
+    """Refuse a shape whose axes behind the first are no whole blocks.
+
+    Raises:
+        InvalidArgumentError: they are not.
+    """
+    for axis, size in enumerate(sizes, 1):
+        require(
+            padded[axis] % size == 0,
+            f"padded_shape[{axis - 1}]={padded[axis]} is not divisible by block_shape[{axis - 1}]={size}",
+        )
+
+
 def space_to_batch(x: Array, block: Array, paddings: Array) -> Array:
     """Moves blocks of the axes after the first into the batch axis."""
-    sizes, pads = _block_shape(x, block, paddings, "paddings")
+    sizes, pads = block_sizes(x, block, paddings, "paddings")
     count = len(sizes)
     pairs = [(0, 0), *((int(a), int(b)) for a, b in pads), *[(0, 0)] * (x.ndim - 1 - count)]
     padded = pad_constant(x, pairs, 0)
+    check_blocks(padded.shape, sizes)
     split: list[int] = [padded.shape[0]]
     for axis, size in enumerate(sizes, 1):
-        require(
-            padded.shape[axis] % size == 0,
-            f"padded_shape[{axis - 1}]={padded.shape[axis]} is not divisible by block_shape[{axis - 1}]={size}",
-        )
         split += [padded.shape[axis] // size, size]
     rest = padded.shape[1 + count :]
     order = [
@@ -214,15 +282,24 @@ def space_to_batch(x: Array, block: Array, paddings: Array) -> Array:
     return moved.reshape([padded.shape[0] * int(np.prod(sizes, dtype=int)), *split[1::2], *rest])
 
 
-def batch_to_space(x: Array, block: Array, crops: Array) -> Array:
-    """The inverse of `space_to_batch`."""
-    sizes, cuts = _block_shape(x, block, crops, "crops")
-    count, blocks = len(sizes), int(np.prod(sizes, dtype=int))
+def batch_blocks(x: Any, sizes: Sequence[int]) -> int:
+    """The size of a batch whose blocks are in the batch axis.
+
+    Raises:
+        InvalidArgumentError: there are no whole blocks.
+    """
+    blocks = int(np.prod(sizes, dtype=int))
     require(
         x.shape[0] % blocks == 0,
         f"Input batch dimension ({x.shape[0]}) is not divisible by product of block sizes ({blocks})",
     )
-    batch = x.shape[0] // blocks
+    return x.shape[0] // blocks
+
+
+def batch_to_space(x: Array, block: Array, crops: Array) -> Array:
+    """The inverse of `space_to_batch`."""
+    sizes, cuts = block_sizes(x, block, crops, "crops")
+    count, batch = len(sizes), batch_blocks(x, sizes)
     rest = x.shape[1 + count :]
     order = [count]
     for i in range(count):
@@ -257,6 +334,22 @@ def square_blocks(op: KernelNode) -> Compute:
     return compute
 
 
+def depth_block(height: int, width: int, channels: int, block: int, to_depth: bool) -> None:
+    """Refuse images that are no whole blocks.
+
+    Raises:
+        InvalidArgumentError: their sides are not, or their channels.
+    """
+    if to_depth:
+        require(
+            height % block == 0 and width % block == 0,
+            f"Image width {width} and height {height} should be divisible by block_size: {block}",
+        )
+    else:
+        square = block * block
+        require(channels % square == 0, f"Input depth dimension {channels} should be divisible by: {square}")
+
+
 @kernel("SpaceToDepth", "DepthToSpace")
 def space_and_depth(op: KernelNode) -> Compute:
     """Moves square blocks between the spatial axes and the channels, in NHWC or NCHW."""
@@ -271,15 +364,11 @@ def space_and_depth(op: KernelNode) -> Compute:
         if channels_first:
             x = x.transpose(0, 2, 3, 1)
         n, h, w, c = x.shape
+        depth_block(h, w, c, block, to_depth)
         if to_depth:
-            require(
-                h % block == 0 and w % block == 0,
-                f"Image width {w} and height {h} should be divisible by block_size: {block}",
-            )
             out = x.reshape(n, h // block, block, w // block, block, c).transpose(0, 1, 3, 2, 4, 5)
             out = out.reshape(n, h // block, w // block, block * block * c)
         else:
-            require(c % (block * block) == 0, f"Input depth dimension {c} should be divisible by: {block * block}")
             depth = c // (block * block)
             out = x.reshape(n, h, w, block, block, depth).transpose(0, 1, 3, 2, 4, 5)
             out = out.reshape(n, h * block, w * block, depth)
