@@ -1,0 +1,1 @@
+"""What is measured: networks, each written for ours, PyTorch and JAX."""
