@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.bench.conditions import CONDITIONS
+from tests.bench.cuda import engines as on_cards
 from tests.bench.engines import PEERS, installed
 from tests.bench.measure import NotRun, Row, machine
 from tests.bench.settings import Settings
@@ -116,6 +117,12 @@ def _large(settings: Settings) -> Iterable[Result]:
     return large.run(settings)
 
 
+def _cuda(settings: Settings) -> Iterable[Result]:
+    from tests.bench.cuda import suite
+
+    return suite.run(settings)
+
+
 #: suite to (what makes its rows, what it measures)
 SUITES: dict[str, tuple[Callable[[Settings], Iterable[Result]], str]] = {
     "networks": (_speed("networks"), "frozen classifiers, batch 1 and 16, float32 and bfloat16"),
@@ -137,13 +144,17 @@ SUITES: dict[str, tuple[Callable[[Settings], Iterable[Result]], str]] = {
     "client": (_client, "making graphs by TensorFlow's names, and importing them"),
     "serving": (_serving, "many threads that call one session, beside one caller and beside peers"),
     "busy": (_busy, "steps beside busy neighbours, with half the time, on one processor; each in new processes"),
+    "cuda": (_cuda, "networks on a GPU beside PyTorch and JAX, within --seconds; --markdown writes a table"),
 }
 
-#: what `all` leaves out: it takes hours
-BY_NAME = ("busy",)
+#: of this machine's processors and of GPUs
+ALL_PEERS = (*PEERS, *on_cards.PEERS)
 
-#: whose rows have whole commands for sides: another version takes no part
-COMMANDS = ("startup", "checkpoint", "process", "client", "cluster", "channels", "large", "inference")
+#: what `all` leaves out: it takes hours, or a GPU
+BY_NAME = ("busy", "cuda")
+
+#: whose rows have whole commands for sides, or peers of their own: another version takes no part
+COMMANDS = ("startup", "checkpoint", "process", "client", "cluster", "channels", "large", "inference", "cuda")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -168,8 +179,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _measure(args: argparse.Namespace, suites: list[str], before: OldRows, against: Version | None) -> int:
     peers = args.peers
     if peers is None:
-        peers = () if against is not None else tuple(peer for peer in PEERS if installed(peer))
-    settings = Settings(args.rounds, args.threads, peers, tuple(args.only or ()), against, args.conditions)
+        peers = () if against is not None else tuple(peer for peer in ALL_PEERS if _is_installed(peer))
+    settings = Settings(
+        args.rounds, args.threads, peers, tuple(args.only or ()), against, args.conditions, args.seconds
+    )
     print(machine())
     if against is not None:
         print(f"against {against.name}: {against.folder}")
@@ -185,6 +198,8 @@ def _measure(args: argparse.Namespace, suites: list[str], before: OldRows, again
         for result in run(settings):
             results.append(result)
             print(line(result, before), flush=True)
+            if suite == "cuda":  # whoever lends the GPU may end it at any time
+                _save_all(args, results, settings)
     rows = [result for result in results if isinstance(result, Row)]
     if any(row.roofline is not None for row in rows):
         from tests.bench.roofline import peaks
@@ -193,8 +208,7 @@ def _measure(args: argparse.Namespace, suites: list[str], before: OldRows, again
     aimed = [row for row in rows if row.target is not None]
     if aimed:
         print(f"{sum(bool(row.reached) for row in aimed)} of {len(aimed)} targets reached")
-    if args.json:
-        _save(Path(args.json), results, settings)
+    _save_all(args, results, settings)
     return 1 if any(result.wrong for result in results) else 0
 
 
@@ -202,7 +216,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
     suites = f"{', '.join(SUITES)}, all (all but {', '.join(BY_NAME)})"
     parser.add_argument("--suite", type=_suites, default=["all"], metavar="S,S", help=suites)
-    parser.add_argument("--peers", type=_peers, default=None, metavar="P,P", help=f"of {', '.join(PEERS)}")
+    parser.add_argument("--peers", type=_peers, default=None, metavar="P,P", help=f"of {', '.join(ALL_PEERS)}")
     parser.add_argument("--only", action="append", metavar="TEXT", help="only workloads with TEXT in their names")
     parser.add_argument("--rounds", type=_positive, default=7, help="counted rounds of each side (7)")
     parser.add_argument("--threads", type=_positive, default=os.cpu_count() or 1, help="of each engine (all CPUs)")
@@ -214,9 +228,15 @@ def _parser() -> argparse.ArgumentParser:
         help=f"of the suite busy: {', '.join(CONDITIONS)} (all)",
     )
     parser.add_argument("--json", metavar="FILE", help="also write the rows as JSON")
+    parser.add_argument("--markdown", metavar="FILE", help="of the suite cuda: also write the rows as a table")
+    parser.add_argument("--seconds", type=_positive, default=150, help="of the suite cuda: begin no row later (150)")
     parser.add_argument("--since", metavar="OLD", help="show the change since an earlier --json file")
     parser.add_argument("--against", metavar="VERSION", help="measure beside a git revision or folder of graphmill")
     return parser
+
+
+def _is_installed(peer: str) -> bool:
+    return on_cards.installed(peer) if peer in on_cards.PEERS else installed(peer)
 
 
 def _suites(text: str) -> list[str]:
@@ -230,9 +250,9 @@ def _suites(text: str) -> list[str]:
 def _peers(text: str) -> tuple[str, ...]:
     names = tuple(name for name in text.split(",") if name)
     for name in names:
-        if name not in PEERS:
-            raise argparse.ArgumentTypeError(f"there is no peer '{name}'; there are {', '.join(PEERS)}")
-        if not installed(name):
+        if name not in ALL_PEERS:
+            raise argparse.ArgumentTypeError(f"there is no peer '{name}'; there are {', '.join(ALL_PEERS)}")
+        if not _is_installed(name):
             raise argparse.ArgumentTypeError(f"{name} is not installed; `pip install -e .[bench]` brings the peers")
     return names
 
@@ -259,6 +279,15 @@ def _load(parser: argparse.ArgumentParser, path: str | None) -> OldRows:
         return {(row["workload"], row["peer_name"]): row for row in rows}
     except (OSError, ValueError, KeyError, TypeError) as error:
         parser.error(f"--since {path}: not a file that --json wrote ({error})")
+
+
+def _save_all(args: argparse.Namespace, results: list[Result], settings: Settings) -> None:
+    if args.json:
+        _save(Path(args.json), results, settings)
+    if args.markdown:
+        from tests.bench.cuda.table import markdown
+
+        Path(args.markdown).write_text(markdown(results, machine()))
 
 
 def _save(path: Path, results: list[Result], settings: Settings) -> None:

@@ -20,6 +20,7 @@ class Settings:
         only: texts of which a workload's name must contain one; empty: all workloads.
         against: another version of graphmill, which takes part in every workload.
         conditions: of the suite busy, by name (`tests.bench.conditions`); empty: all.
+        seconds: of the suite cuda: rows that would begin later are left out.
     """
 
     rounds: int = 7
@@ -28,6 +29,7 @@ class Settings:
     only: tuple[str, ...] = ()
     against: Version | None = None
     conditions: tuple[str, ...] = ()
+    seconds: float = 150.0
 
     def wants(self, name: str) -> bool:
         return not self.only or any(text in name for text in self.only)
