@@ -16,7 +16,14 @@ from typing import Any
 from toolkit.errors import InternalError
 from toolkit.kernels.cuda.simt.builder import KernelBuilder
 from toolkit.kernels.cuda.simt.ir import SimtKernel, Value
-from toolkit.kernels.gpu import operators
+from toolkit.kernels.gpu import (
+    operators,
+    operators_basic,
+    operators_complex,
+    operators_integer,
+    operators_special,
+    operators_trigonometric,
+)
 from toolkit.kernels.gpu.cast import cast_number, is_castable
 from toolkit.kernels.gpu.elementwise_types import (
     NUMBER_TYPES,
@@ -29,6 +36,8 @@ from toolkit.kernels.gpu.elementwise_types import (
     store,
 )
 
+#: the modules that fill the table of operators
+TABLES = (operators_basic, operators_complex, operators_integer, operators_special, operators_trigonometric)
 BLOCK = 256  # threads: enough blocks for a small tensor, enough threads of a multiprocessor for a large one
 _BYTES = 16  # that a thread takes at a time: the widest load that there is
 #: instructions that a thread's elements may come to before they are no longer written out one after the other
