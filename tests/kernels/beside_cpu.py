@@ -48,12 +48,21 @@ UNCHECKED: dict[str, str] = {
             "TensorScatterMax", "ScatterUpdate", "ScatterAdd", "ScatterSub", "ScatterMul", "ScatterDiv", "ScatterMin",
             "ScatterMax", "ResourceScatterUpdate", "ResourceScatterAdd", "ResourceScatterSub", "ResourceScatterMul",
             "ResourceScatterDiv", "ResourceScatterMin", "ResourceScatterMax", "ScatterNdAdd", "ScatterNdSub",
-            "ScatterNdUpdate", "ResourceScatterNdAdd", "ResourceScatterNdSub", "ResourceScatterNdUpdate",
+            "ScatterNdMin", "ScatterNdMax",
+            "ResourceScatterNdMin", "ResourceScatterNdMax", "ScatterNdUpdate", "ResourceScatterNdAdd", "ResourceScatterNdSub", "ResourceScatterNdUpdate",
         ),
         "updates out of range are left out",
     ),
     **dict.fromkeys(
         ("ReverseSequence",), "a length of more than there is turns all of it"
+    ),
+    **dict.fromkeys(
+        (
+            f"{kind}SparseApply{rule}"
+            for kind in ("", "Resource")
+            for rule in ("Adadelta", "Adagrad", "AdagradV2", "Ftrl", "FtrlV2", "KerasMomentum", "ProximalAdagrad")
+        ),
+        "rows out of range are left out",
     ),
     **dict.fromkeys(
         ("SparseSoftmaxCrossEntropyWithLogits",), "the loss of a label out of range is NaN, as are its gradients"

@@ -41,8 +41,10 @@ from toolkit.graph.node import (
     Node,
     Output,
 )
-from toolkit.kernels import device_types, registry
-from toolkit.kernels.context import StepContext
+from toolkit.kernels import device_types, registry, variables
+from toolkit.kernels.context import RefVariable, StepContext
+from toolkit.kernels.device_memory import DeviceMemory
+from toolkit.kernels.facts import stays_on_host
 from toolkit.kernels.registry import KernelNode, Kind
 from toolkit.limits.exhaustion import Alive, exhaustion
 from toolkit.policy.access import Access
@@ -103,6 +105,7 @@ class Step:
         index: for ARG and RETVAL, which argument or result.
         constant: the value of a CONSTANT.
         is_target: whoever runs the program asked for it to run, not for what it puts out.
+        settle: on a device that keeps variables in its memory: gives a variable's value where an input is wanted.
     """
 
     node: Node
@@ -116,6 +119,7 @@ class Step:
     index: int = 0
     constant: Any = None
     is_target: bool = False
+    settle: Callable[[int, RefVariable], Any] | None = None
 
 
 class Program:
@@ -168,6 +172,10 @@ class Program:
         for index, node in enumerate(ordered):
             position[node.id] = index
         self.steps = [_make_step(node, position, kernels) for node in ordered]
+        if self.memory is not None and device_types.keeps_variables(device_type):
+            for step in self.steps:
+                if step.deref:
+                    step.settle = _settling(step, device_type, self.memory)
         _mark_targets(self.steps)
         by_id, self.all_frames = assign_frames(graph, ordered)
         self.frames: list[StaticFrame] = [by_id[node.id] for node in ordered]
@@ -375,7 +383,29 @@ def dereference(step: Step, args: list[Any]) -> None:
         value = variable.value
         if value is None:
             raise FailedPreconditionError(f"Attempting to use uninitialized value {variable.name}")
-        args[i] = value
+        args[i] = variables.on_host(value) if step.settle is None else step.settle(i, variable)
+
+
+def _settling(step: Step, device_type: str, memory: DeviceMemory) -> Callable[[int, RefVariable], Any]:
+    """What gives a variable's value where a step on a device wants it.
+
+    A variable that lies elsewhere, after it was restored by the host, moves to the device when it is read there first.
+    """
+    node = step.node
+    on_host = [stays_on_host(node, device_type, index, output=False) for index in range(len(node.inputs))]
+
+    def settle(index: int, variable: RefVariable) -> Any:
+        value = variable.value
+        if on_host[index]:
+            return variables.on_host(value)
+        if variable.dtype.base.kind in "srv" or memory.owns(value):
+            return value
+        with variable.lock:
+            if not memory.owns(variable.value):
+                variable.value = memory.copy_in(variables.on_host(variable.value))
+            return variable.value
+
+    return settle
 
 
 def locate(

@@ -40,6 +40,7 @@ class DeviceArray(ABC):
         dtype: its NumPy type.
         shape: its sizes.
         nbytes: how much memory it takes.
+        memory: where it lies.
     """
 
     __slots__ = ()
@@ -47,6 +48,7 @@ class DeviceArray(ABC):
     dtype: Any
     shape: tuple[int, ...]
     nbytes: int
+    memory: Any
 
 
 class DeviceMemory(Protocol):

@@ -89,6 +89,12 @@ def has_memory(name: str) -> bool:
     return found is not None and found.memory is not None
 
 
+def keeps_variables(name: str) -> bool:
+    """Whether variables on devices of a type lie in their memory: its own kernels read and write them."""
+    found = _types.get(name)
+    return found is not None and found.memory is not None and not found.is_derived and not is_foreign(name)
+
+
 def memory(name: str, index: int) -> DeviceMemory | None:
     """The memory of a device; None for host memory.
 

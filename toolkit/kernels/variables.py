@@ -3,6 +3,9 @@
 A ref variable (VariableV2) is a `RefVariable`; a resource variable (VarHandleOp) is a `Variable` in the resource
 manager. Both hold one array. Readers take the array itself, without a copy, so a writer may change it in place only
 while nobody else holds it; otherwise it works on a copy and puts that in its place (TensorFlow's copy-on-read).
+
+The array lies where the kernels are that wrote it last: in host memory, or in a device's. Those of the host are given
+a copy of what a device has (`read`), and a variable that they write moves to host memory (`writable`).
 """
 
 from __future__ import annotations
@@ -20,6 +23,7 @@ from toolkit.graph import dtypes
 from toolkit.graph.dtypes import DType
 from toolkit.graph.shape import Shape
 from toolkit.kernels.context import RefVariable, StepContext
+from toolkit.kernels.device_memory import DeviceArray
 from toolkit.kernels.handles import ResourceHandle, lookup
 from toolkit.kernels.types import Array
 
@@ -63,6 +67,8 @@ def writable(cell: Cell) -> Array:
     """
     if cell.value is None:
         raise uninitialized(cell)
+    if isinstance(cell.value, DeviceArray):
+        cell.value = on_host(cell.value)
     shared = sys.getrefcount(cell.value) > _SOLE_OWNER
     if shared or cell.value.base is not None or not cell.value.flags.carray:
         cell.value = cell.value.copy()
@@ -86,6 +92,8 @@ class Donated:
         # whoever holds an array, or a view of it, is counted
         shared = type(self.value) is not np.ndarray or sys.getrefcount(self.value) > _SOLE_OWNER
         value, self.value = self.value, None
+        if isinstance(value, DeviceArray):
+            return on_host(value)
         if shared or not value.flags.carray:
             return owned(value)
         if value.base is None:
@@ -104,11 +112,23 @@ def owned(value: Any) -> Array:
     """A copy that a variable can keep: what it is made of may belong to the caller or to another variable."""
     if isinstance(value, Donated):
         return value.take()
+    if isinstance(value, DeviceArray):
+        return on_host(value)
     return cast("Array", np.array(value, copy=True, order="C"))
 
 
 def read(cell: Cell) -> Array:
-    """The present value.
+    """The present value, in host memory.
+
+    Raises:
+        FailedPreconditionError: the variable is not initialised.
+    """
+    value = read_anywhere(cell)
+    return value if type(value) is np.ndarray else on_host(value)
+
+
+def read_anywhere(cell: Cell) -> Any:
+    """The present value, in host memory or in that of a device.
 
     Raises:
         FailedPreconditionError: the variable is not initialised.
@@ -117,6 +137,11 @@ def read(cell: Cell) -> Array:
     if value is None:
         raise uninitialized(cell)
     return value
+
+
+def on_host(value: Any) -> Any:
+    """A tensor in host memory: a copy where it lies in a device's, which its array names (`memory`)."""
+    return value.memory.copy_out(value) if isinstance(value, DeviceArray) else value
 
 
 def uninitialized(cell: Cell) -> FailedPreconditionError:

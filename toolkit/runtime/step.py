@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from toolkit.errors import CancelledError
 from toolkit.kernels.context import RefVariable
-from toolkit.kernels.variables import Variable
+from toolkit.kernels.variables import Variable, on_host
 from toolkit.runtime.cancellation import CancellationManager
 from toolkit.runtime.functions import FunctionRuntime
 from toolkit.runtime.inter_op import InterOpPool
@@ -121,7 +121,7 @@ class DeviceStep:
         """The variables of the session with their present values."""
         for kind in (RefVariable, Variable):
             for cell in self.resources.all_of(kind):
-                yield cell.name, cell.value
+                yield cell.name, on_host(cell.value)
 
     def sibling(self, device_name: str = "", site: str = "", functions: FunctionRuntime | None = None) -> DeviceStep:
         """The same step for another executor: a partition, or the body of a function.

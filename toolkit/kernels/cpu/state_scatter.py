@@ -137,7 +137,7 @@ def _register(name: str, how: Ufunc | None) -> None:
             cell = variables.cell_of(step, target, dtype)
             with cell.lock:
                 present = variables.read(cell)
-                _check_rows(present, indices, updates)
+                check_rows(present, indices, updates)
                 if indices.size:
                     check_indices(indices, present.shape[0])
                     del present  # so that `writable` sees who else holds the array
@@ -147,7 +147,12 @@ def _register(name: str, how: Ufunc | None) -> None:
         return compute
 
 
-def _check_rows(present: Array, indices: Array, updates: Array) -> None:
+def check_rows(present: Any, indices: Any, updates: Any) -> None:
+    """Refuse updates that are not a row for each index, or one number.
+
+    Raises:
+        InvalidArgumentError: the shapes do not fit.
+    """
     if present.ndim < 1:
         raise InvalidArgumentError(f"params must be at least 1-D, got shape {shape_text(present)}")
     if updates.ndim and updates.shape != indices.shape + present.shape[1:]:
@@ -169,7 +174,7 @@ def _register_coordinates(name: str, how: Ufunc | None) -> None:
             cell = variables.cell_of(step, target, dtype)
             with cell.lock:
                 shape = variables.read(cell).shape
-                _check_coordinates(shape, indices, updates)
+                check_coordinates(shape, indices, updates)
                 if updates.size:
                     index, values = indices, updates
                     if ignore_bad:
@@ -182,7 +187,12 @@ def _register_coordinates(name: str, how: Ufunc | None) -> None:
         return compute
 
 
-def _check_coordinates(shape: tuple[int, ...], indices: Array, updates: Array) -> None:
+def check_coordinates(shape: tuple[int, ...], indices: Any, updates: Any) -> None:
+    """Refuse updates that do not fit the coordinates and a variable's shape.
+
+    Raises:
+        InvalidArgumentError: the shapes do not fit.
+    """
     require(indices.ndim >= 1, f"Indices shape must have rank at least one. Found:{shape_text(indices)}")
     require(updates.ndim >= 1, f"Updates shape must have rank at least one. Found:{shape_text(updates)}")
     depth = indices.shape[-1] if indices.ndim > 1 else 1

@@ -45,6 +45,11 @@ class GpuArray(DeviceArray):
         self.nbytes = nbytes
 
     @property
+    def memory(self) -> GpuMemory:
+        """Where it lies, as the runtime asks for it."""
+        return self.device.memory
+
+    @property
     def size(self) -> int:
         """How many elements there are."""
         return math.prod(self.shape)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from toolkit.compiler.backends.cpu.emission.emit import Emitter
 from toolkit.compiler.backends.cpu.emission.operations import Pin
 from toolkit.compiler.backends.python import outputs_of, value_of
@@ -97,7 +99,8 @@ def write_dereference(emitter: Emitter, operation: Dereference) -> None:
     cell = emitter.read(operation.reference)
     name = emitter.bind(operation.output)
     emitter.line(f"{name} = {cell}.value")
-    emitter.line(f"if {name} is None: {emitter.share('f', value_of(operation.step))}({cell})")
+    array, read = emitter.share("k", np.ndarray), emitter.share("f", value_of(operation.step))
+    emitter.line(f"if {name}.__class__ is not {array}: {name} = {read}({cell})")  # None, or in a device's memory
 
 
 def write_read_variable(emitter: Emitter, operation: ReadVariable) -> None:
@@ -105,11 +108,12 @@ def write_read_variable(emitter: Emitter, operation: ReadVariable) -> None:
     name = emitter.bind(operation.output)
     cell, shape = emitter.share("k", operation.cell), emitter.share("k", operation.output.shape)
     emitter.line(f"{name} = {cell}.value")
-    emitter.line(f"if {name} is None or {name}.shape != {shape}: {emitter.share('f', _unreadable)}({cell}, {shape})")
+    array = emitter.share("k", np.ndarray)
+    emitter.line(f"if {name}.__class__ is not {array}: {name} = {emitter.share('f', variables.read)}({cell})")
+    emitter.line(f"if {name}.shape != {shape}: {emitter.share('f', _unreadable)}({cell}, {name}, {shape})")
 
 
-def _unreadable(cell: Any, shape: tuple[int, ...]) -> None:
-    value = variables.read(cell)
+def _unreadable(cell: Any, value: Any, shape: tuple[int, ...]) -> None:
     raise InvalidArgumentError(
         f"the variable {cell.name} has shape {list(value.shape)} now, but it was declared as {list(shape)}"
     )

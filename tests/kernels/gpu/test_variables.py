@@ -1,0 +1,101 @@
+"""Variables on GPUs: where their values are, who shares them, and what moves where."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.kernels.step import FakeStep
+from toolkit.errors import FailedPreconditionError, InvalidArgumentError
+from toolkit.graph import dtypes
+from toolkit.graph.graph import Graph
+from toolkit.graph.shape import Shape
+from toolkit.kernels import registry, variables
+from toolkit.kernels.cuda.device import device
+from toolkit.kernels.gpu import cells
+from toolkit.kernels.handles import ResourceHandle
+from toolkit.kernels.variables import Variable, make_ref_variable
+
+X = np.arange(6, dtype=np.float32).reshape(2, 3)
+
+
+def _compute(op: str, inputs: list[Any], attrs: dict[str, Any]) -> Any:
+    """The kernel of a node on GPU:0."""
+    graph = Graph()
+    sources = [graph.add("Placeholder", f"in{at}", attrs={"dtype": each}) for at, each in enumerate(inputs)]
+    node = graph.add(op, "node", sources, attrs=attrs)
+    node.device = "/device:GPU:0"
+    return registry.get(node, "GPU").factory(registry.KernelNode(node))
+
+
+def _reference(value: Any = X) -> Any:
+    cell = make_ref_variable("v", dtypes.float32, Shape(None))
+    cell.value = value if value is None else device(0).to_device(value)
+    return cell
+
+
+def test_a_variable_shares_what_it_was_assigned_until_it_is_written() -> None:
+    gpu, types = device(0), {"T": dtypes.float32}
+    assign = _compute("Assign", [dtypes.float32, dtypes.float32], types)
+    add = _compute("AssignAdd", [dtypes.float32, dtypes.float32], types)
+    first, second = _reference(None), _reference(None)
+    given = gpu.to_device(X)
+    assign(first, given)
+    assign(second, first.value)
+    assert first.value.address == second.value.address == given.address
+    add(first, given)
+    assert first.value.address != second.value.address == given.address
+    address = first.value.address
+    add(first, given)  # nobody else has it now
+    assert first.value.address == address
+    np.testing.assert_array_equal(gpu.to_host(first.value), 3 * X)
+    np.testing.assert_array_equal(gpu.to_host(second.value), X)
+
+
+def test_what_was_read_stays_what_it_was() -> None:
+    gpu, step = device(0), FakeStep()
+    handle = ResourceHandle("", "v", variables.VARIABLE, ((dtypes.float32, Shape([2, 3])),))
+    cell = Variable("v", dtypes.float32, Shape([2, 3]))
+    cell.value = gpu.to_device(X)
+    step.resources.create("", "v", cell)
+    types = {"dtype": dtypes.float32}
+    read = _compute("ReadVariableOp", [dtypes.resource], types)
+    subtract = _compute("AssignSubVariableOp", [dtypes.resource, dtypes.float32], types)
+    before = read(step, handle)
+    flat = before.reshaped((6,))
+    del before  # a view alone holds the memory as well
+    subtract(step, handle, gpu.to_device(X))
+    np.testing.assert_array_equal(gpu.to_host(flat), X.ravel())
+    np.testing.assert_array_equal(gpu.to_host(read(step, handle)), 0 * X)
+    with pytest.raises(InvalidArgumentError, match=r"Cannot update variable with shape \[2, 3\]"):
+        subtract(step, handle, gpu.to_device(X[0]))
+
+
+def test_values_move_to_whoever_reads_or_writes_them() -> None:
+    gpu, other = device(0), device(1)
+    cell: Any = _reference()
+    np.testing.assert_array_equal(variables.read(cell), X)  # a copy: the variable stays
+    assert gpu.memory.owns(cell.value)
+    np.testing.assert_array_equal(other.to_host(cells.read(other, cell)), X)
+    assert other.memory.owns(cell.value)
+    variables.writable(cell)[:] += 1
+    assert type(cell.value) is np.ndarray
+    np.testing.assert_array_equal(gpu.to_host(cells.writable(gpu, cell)), X + 1)
+    assert gpu.memory.owns(cell.value)
+    np.testing.assert_array_equal(variables.owned(cell.value), X + 1)
+    np.testing.assert_array_equal(variables.Donated(cell.value).take(), X + 1)
+
+
+def test_a_variable_without_a_value_says_so() -> None:
+    with pytest.raises(FailedPreconditionError, match="uninitialized value v"):
+        cells.read(device(0), _reference(None))
+
+
+def test_temporary_variables() -> None:
+    step, attrs = FakeStep(), {"dtype": dtypes.float32, "shape": Shape([2, 3]), "var_name": b"t"}
+    step.frame_iter = (0, 0)  # type: ignore[attr-defined]
+    cell = _compute("TemporaryVariable", [], attrs)(step)
+    destroy = _compute("DestroyTemporaryVariable", [dtypes.float32], {"T": dtypes.float32, "var_name": b"t"})
+    np.testing.assert_array_equal(device(0).to_host(destroy(step, cell)), np.zeros((2, 3), np.float32))
