@@ -79,7 +79,7 @@ def test_workloads_are_picked_by_a_part_of_their_names() -> None:
     ("arguments", "message"),
     [
         (["--suite", "speed"], "there is no suite 'speed'; there are networks, "),
-        (["--peers", "torch"], "there is no peer 'torch'; there are tensorflow, onnxruntime, openvino"),
+        (["--peers", "theano"], "there is no peer 'theano'; there are tensorflow, onnxruntime, openvino, torch"),
         (["--peers", "openvino"], "openvino is not installed; `pip install -e .[bench]` brings the peers"),
         (["--rounds", "0"], "wants a whole number above 0, not '0'"),
         (["--rounds", "-3"], "wants a whole number above 0, not '-3'"),
