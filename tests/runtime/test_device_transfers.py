@@ -65,7 +65,8 @@ def test_the_sender_goes_on_while_its_tensor_is_copied(monkeypatch: pytest.Monke
 
         return wait
 
-    monkeypatch.setitem(registry._kernels, ("Neg", "NULL"), [replace(neg, factory=told)])
+    patched = [replace(neg, factory=told)]
+    monkeypatch.setitem(registry._kernels, ("Neg", "NULL"), patched)  # pyright: ignore[reportPrivateUsage]
     monkeypatch.setattr(NullMemory, "begin_copy_out", begin)
     x, z, last = _sent_and_computed()
     with Session(x.graph, devices={"NULL": 1}, precision="exact") as session:

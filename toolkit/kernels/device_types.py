@@ -13,6 +13,7 @@ from typing import Any
 
 from toolkit.errors import GraphError, GraphmillError, UsageError, did_you_mean
 from toolkit.kernels.device_memory import DeviceMemory
+from toolkit.kernels.device_options import DeviceOptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +24,8 @@ class DeviceType:
     like: the type in TensorFlow's registrations that says which arguments stay in host memory.
     memory: of the device with a number; None where it computes in host memory.
     watch: what is put around each kernel, given its node's name, so that somebody sees what it touches.
-    missing: says why there is no device of the type here; "" where there is one.
+    count: how many there are on this machine, raising UsageError where there are none; None: as many as are wanted.
+    configure: takes what a session says about them.
     is_derived: its kernels are made of those of another type, so that lists of kernels leave them out.
     """
 
@@ -31,9 +33,10 @@ class DeviceType:
     packages: Sequence[str]
     like: str = ""
     memory: Callable[[int], DeviceMemory] | None = None
+    count: Callable[[], int] | None = None
+    configure: Callable[[DeviceOptions], None] | None = None
     is_derived: bool = False
     watch: Callable[[Callable[..., Any], str], Callable[..., Any]] | None = None
-    missing: Callable[[], str] | None = None
 
 
 _types: dict[str, DeviceType] = {}
@@ -58,12 +61,6 @@ def names() -> list[str]:
 def listed() -> list[str]:
     """Those with kernels of their own."""
     return [name for name, known in _types.items() if not known.is_derived]
-
-
-def missing(name: str) -> str:
-    """Why there is no device of a type here that has kernels; "" where there is one."""
-    found = _types.get(name)
-    return "" if found is None or found.missing is None else found.missing()
 
 
 def packages(name: str) -> Sequence[str]:
@@ -103,11 +100,45 @@ def memory(name: str, index: int) -> DeviceMemory | None:
     """
     found = _types.get(name)
     if found is None:
-        expected = ", ".join(_types)
-        raise UsageError(
-            f"there is no device of type {name} here" + did_you_mean(name, _types, then=f"expected {expected}")
-        )
+        raise _unknown(name)
     return None if found.memory is None else _made(found, index)
+
+
+def require(name: str, count: int, options: DeviceOptions | None = None) -> None:
+    """Make sure that so many devices of a type are there, which are not opened for it.
+
+    Args:
+        options: what is said about them.
+
+    Raises:
+        UsageError: there are fewer; the options cannot be.
+    """
+    found = _types.get(name)
+    if found is None:
+        raise _unknown(name)
+    if options is not None and found.configure is not None:
+        found.configure(options)
+    if found.count is not None and (there := found.count()) < count:
+        names = f"{name}:0" if there == 1 else f"{name}:0 to {name}:{there - 1}"
+        raise UsageError(f"there cannot be {count} devices of type {name} here; there is {names}")
+
+
+def there(name: str) -> int:
+    """How many devices of a type are on this machine; 0 where there is none."""
+    found = _types.get(name)
+    if found is None or found.count is None:
+        return 0
+    try:
+        return found.count()
+    except UsageError:
+        return 0
+
+
+def _unknown(name: str) -> UsageError:
+    expected = ", ".join(_types)
+    return UsageError(
+        f"there is no device of type {name} here" + did_you_mean(name, _types, then=f"expected {expected}")
+    )
 
 
 #: what is asked of a memory
@@ -161,13 +192,19 @@ def _gpu(index: int) -> DeviceMemory:
     return memory_of(index)
 
 
-def _no_gpu() -> str:
-    from toolkit.kernels.cuda.driver import choose
+def _count_gpus() -> int:
+    from toolkit.kernels.cuda.settings import count
 
-    return choose.missing()
+    return count()
+
+
+def _configure_gpus(options: DeviceOptions) -> None:
+    from toolkit.kernels.cuda.settings import configure
+
+    configure(options)
 
 
 register(DeviceType("CPU", ("toolkit.kernels.cpu",), watch=_guarded))
 register(DeviceType("NULL", ("toolkit.kernels.null",), like="GPU", memory=_null, is_derived=True, watch=_guarded))
-register(DeviceType("GPU", ("toolkit.kernels.gpu",), memory=_gpu, missing=_no_gpu))
+register(DeviceType("GPU", ("toolkit.kernels.gpu",), memory=_gpu, count=_count_gpus, configure=_configure_gpus))
 _OURS = frozenset(_types)

@@ -26,6 +26,7 @@ FAMILIES: dict[str, str] = {
     "functional": "functions and control flow",
     "image": "images",
     "iterator": "datasets",
+    "kernels": "functions and control flow",  # toolkit.kernels.default.kernels: copies between memories
     "linalg": "linear algebra and Fourier transforms",
     "logging": "debugging",
     "lookup": "data structures",

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from toolkit.errors import UsageError
 from toolkit.formats import bounds
 from toolkit.graph.device import LOCAL_JOB, DeviceSpec, incarnation
+from toolkit.kernels.device_options import DeviceOptions
 
 _DIGITS = 18  # of a number of devices
 
@@ -55,6 +56,24 @@ def local_devices(counts: Mapping[str, int] | None = None, task: DeviceSpec | No
     ]
 
 
+def require_devices(devices: Iterable[Device], options: DeviceOptions | None = None) -> None:
+    """Make sure that devices with a memory of their own are there, and told what is said about them.
+
+    Raises:
+        UsageError: one is not, or cannot be as it is told.
+    """
+    wanted: dict[str, int] = {}
+    for device in devices:
+        if device.device_type != "CPU":
+            wanted[device.device_type] = max(wanted.get(device.device_type, 0), (device.spec.device_index or 0) + 1)
+    if not wanted:
+        return
+    from toolkit.kernels import device_types
+
+    for kind, count in wanted.items():
+        device_types.require(kind, count, options)
+
+
 def parse_counts(texts: Iterable[str]) -> dict[str, int]:
     """Read `CPU=4` (also several, comma-separated).
 
@@ -65,6 +84,6 @@ def parse_counts(texts: Iterable[str]) -> dict[str, int]:
     for text in (part for item in texts for part in item.split(",") if part):
         kind, equals, count = text.partition("=")
         if not equals or not count.isdecimal() or not count.isascii() or not kind or len(count) > _DIGITS:
-            raise UsageError(f"--devices wants TYPE=COUNT such as CPU=4, not '{text}'")
+            raise UsageError(f"--devices wants TYPE=COUNT such as GPU=1, not '{text}'")
         counts[kind.upper()] = int(count)
     return counts

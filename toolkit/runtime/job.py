@@ -349,6 +349,7 @@ class Job:
         return Session(
             self.model.meta,
             devices=self.options.devices,
+            device_options=self.options.device_options,
             allow_soft_placement=not self.options.no_soft_placement,
             force_tokens=self.options.force_tokens,
             inter_op_threads=self.options.inter_op or 0,

@@ -8,6 +8,7 @@ from pathlib import Path
 from toolkit.compiler.settings import MAX_THREADS, check_precision
 from toolkit.errors import UsageError, about_option
 from toolkit.formats.io import check_place
+from toolkit.kernels.device_options import parse_memory
 from toolkit.policy.rules import Policy
 from toolkit.runtime.devices import Device
 from toolkit.runtime.options import OPTIONS, RunOptions
@@ -49,11 +50,13 @@ _CLASHES: tuple[tuple[str, str, str], ...] = (
 )  # fmt: skip
 #: what shows tensors within a step
 _WITHIN = ("dump", "check_numerics", "measure", "profile")
+#: what is said about GPUs
+_OF_GPUS = ("gpu_memory_limit", "deterministic")
 #: what cannot be had where the steps run at a master, and why
 _NOT_REMOTE: tuple[tuple[str, str], ...] = (
     *((name, "tensors within a step stay at the servers") for name in _WITHIN),
     *((name, "the servers compile the graph") for name in ("explain", "dump_stages", "force_tokens", "no_cache")),
-    *((name, "the servers have their own") for name in ("devices", "threads", "inter_op", "limits")),
+    *((name, "the servers have their own") for name in ("devices", "threads", "inter_op", "limits", *_OF_GPUS)),
     *((name, "what a graph may touch is the servers' to say") for name in ("allow", "trust", "config")),
 )
 #: and where they run in actors
@@ -61,6 +64,7 @@ _NOT_IN_ACTORS: tuple[tuple[str, str], ...] = (
     *((name, "tensors within a step stay in the actors") for name in _WITHIN),
     *((name, "the actors compile the graph") for name in ("explain", "dump_stages", "force_tokens", "no_cache")),
     ("devices", "--cluster says what each task has"),
+    *((name, "the actors have their own") for name in _OF_GPUS),
     ("limits", "it would hold this process, and the steps run in others"),
 )
 #: what batches over many files can be told; all else is for one model in one session
@@ -72,7 +76,7 @@ _OF_SHARDS = frozenset(
 )  # fmt: skip
 #: what requests that are put together can be told: one model in one session, whose steps only compute
 _OF_REQUESTS = (_OF_SHARDS - {"batch", "engine", "cluster"}) | {
-    "coalesce", "keep_values", "devices", "limits", "no_cache", "force_tokens",
+    "coalesce", "keep_values", "devices", "limits", "no_cache", "force_tokens", *_OF_GPUS,
 }  # fmt: skip
 #: what --compare has no use for
 _NOT_COMPARED = (
@@ -123,6 +127,7 @@ def check_options(options: RunOptions, *, comparing: bool = False) -> None:
         Policy().allowing(*options.allow)
     _check_places(options)
     _check_devices(options.devices)
+    _check_gpus(options)
     for name in ("threads", "inter_op"):
         threads = getattr(options, name)
         if threads is not None and threads > MAX_THREADS:
@@ -188,8 +193,25 @@ def _check_devices(devices: Mapping[str, int] | Sequence[Device] | None) -> None
                 raise UsageError("--devices CPU=0: there is always one CPU at least")
         elif kind not in device_types.names():
             raise UsageError(
-                f"--devices {kind}={count}: there are no kernels for {kind} here; CPU=N makes virtual CPUs, and a "
-                "device type that a plugin brings needs --plugin"
+                f"--devices {kind}={count}: there are no kernels for {kind} here; GPU=N takes the machine's GPUs, "
+                "CPU=N makes virtual CPUs, and a device type that a plugin brings needs --plugin"
             )
-        elif missing := device_types.missing(kind):
-            raise UsageError(f"--devices {kind}={count}: there are none here: {missing}")
+        elif count:
+            with about_option("--devices"):
+                device_types.require(kind, count)
+
+
+def _check_gpus(options: RunOptions) -> None:
+    """What is said about GPUs says nothing where there are none in the session."""
+    with about_option("--gpu-memory-limit"):
+        if options.gpu_memory_limit is not None:
+            parse_memory(options.gpu_memory_limit)
+    for name in _OF_GPUS:
+        if _given(options, name) and not _has_gpus(options.devices):
+            raise UsageError(f"{_flag(name)} is without effect here: say on which GPUs to run with --devices GPU=N")
+
+
+def _has_gpus(devices: Mapping[str, int] | Sequence[Device] | None) -> bool:
+    if isinstance(devices, Mapping):
+        return devices.get("GPU", 0) > 0
+    return any(device.device_type == "GPU" for device in devices or ())

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Literal, get_type_hints
 
+from toolkit.kernels.device_options import DeviceOptions, parse_memory
 from toolkit.runtime.devices import Device, parse_counts
 
 if TYPE_CHECKING:
@@ -147,7 +148,14 @@ class RunOptions:
     )
     cluster: str | None = _option("--cluster", "With --engine: the tasks, and what each needs.", "CLUSTER.yaml")
     devices: Mapping[str, int] | Sequence[Device] | None = _option(
-        "--devices", "Virtual devices to run on: CPU=N, or a type that a plugin brings.", "TYPE=N", read=parse_counts
+        "--devices", "Devices to run on: GPU=N, CPU=N virtual CPUs, or a type that a plugin brings.", "TYPE=N",
+        read=parse_counts,
+    )  # fmt: skip
+    gpu_memory_limit: str | None = _option(
+        "--gpu-memory-limit", "Let tensors take so much of each GPU's memory: 8G, or a part of it, as 0.5.", "AMOUNT"
+    )
+    deterministic: bool = _option(
+        "--deterministic", "On GPUs: the same bits in every run, at the price of some speed.", default=False
     )
     no_soft_placement: bool = _option(
         "--no-soft-placement", "Refuse a graph with nodes that cannot be on the device they ask for.", default=False
@@ -188,6 +196,18 @@ class RunOptions:
     def is_training(self) -> bool:
         """Whether many steps are run for their effect."""
         return bool(self.targets) and (self.checkpoint_dir is not None or self.steps is None or self.steps > 1)
+
+    @property
+    def device_options(self) -> DeviceOptions:
+        """What is said about GPUs.
+
+        Raises:
+            UsageError: it makes no sense.
+        """
+        limit = self.gpu_memory_limit
+        return DeviceOptions(
+            memory=None if limit is None else parse_memory(limit), deterministic=self.deterministic or None
+        )
 
     def written(self, what: Written) -> dict[str, str]:
         """Flag to path, for the options that were given and name such a thing."""

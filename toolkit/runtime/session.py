@@ -32,6 +32,7 @@ from toolkit.graph.graph import Graph
 from toolkit.graph.metagraph import MetaGraph
 from toolkit.graph.node import Node, Output
 from toolkit.kernels.device_memory import MemoryStatistics
+from toolkit.kernels.device_options import DeviceOptions
 from toolkit.limits.allowance import Allowance
 from toolkit.limits.exhaustion import exhaustion
 from toolkit.limits.limits import Limits
@@ -42,7 +43,7 @@ from toolkit.runtime import conversions
 from toolkit.runtime.cancellation import CancellationManager
 from toolkit.runtime.compiled import CompiledStep, check_results, signature_of
 from toolkit.runtime.compiler import Compiler
-from toolkit.runtime.devices import Device, local_devices
+from toolkit.runtime.devices import Device, local_devices, require_devices
 from toolkit.runtime.feeds import feed_array, taken_apart
 from toolkit.runtime.fetches import Fetches, graph_element
 from toolkit.runtime.inter_op import InterOpPool
@@ -69,7 +70,9 @@ class Session:
 
     Args:
         graph: a core `Graph`, a client graph, a `MetaGraph` or a `Model`; default: the default graph.
-        devices: how many devices of each type, {"CPU": 2}, or the devices themselves.
+        devices: how many devices of each type, {"CPU": 2}, or the devices themselves. With {"GPU": 1} every node
+            that has a kernel for GPUs runs there unless it asks for something else, as with TensorFlow.
+        device_options: what is said about devices with a memory of their own: how much of it, which ones.
         allow_soft_placement: nodes that ask for a device that is not here run on one that is. Unlike
             TensorFlow 1 this is on by default: graphs come with devices of other machines baked in. `moved` lists
             them; without it, a step of a graph with such nodes is refused.
@@ -110,6 +113,7 @@ class Session:
         graph: Any = None,
         *,
         devices: Mapping[str, int] | Sequence[Device] | None = None,
+        device_options: DeviceOptions | None = None,
         allow_soft_placement: bool = True,
         target: str = "",
         force_tokens: bool = False,
@@ -128,13 +132,15 @@ class Session:
         self._remote: Remote | None = None
         if is_remote(target):
             refuse_settings(
-                target, devices=devices, force_tokens=force_tokens, inter_op_threads=inter_op_threads, threads=threads,
-                precision=precision != "f32", limits=limits, stages=stages, processor=processor, workers=workers,
+                target, devices=devices, device_options=device_options, force_tokens=force_tokens,
+                inter_op_threads=inter_op_threads, threads=threads, precision=precision != "f32", limits=limits,
+                stages=stages, processor=processor, workers=workers,
             )  # fmt: skip
             config = config or config_pb2.ConfigProto(allow_soft_placement=allow_soft_placement)
             self._remote = kind_of(target).open(target, self._core, config)
             devices, target = [], ""
         self.devices = local_devices(devices) if devices is None or isinstance(devices, Mapping) else list(devices)
+        require_devices(self.devices, device_options)
         self.resources = shared_resources(target) if target else ResourceManager()
         self._owns_resources = not target
         self._pool = InterOpPool(inter_op_threads) if inter_op_threads else None

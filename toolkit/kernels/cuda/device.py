@@ -9,15 +9,15 @@ import threading
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from toolkit.errors import InternalError, UsageError
+from toolkit.errors import InternalError
 from toolkit.graph.device import DeviceSpec
 from toolkit.graph.node import Node
+from toolkit.kernels.cuda import settings
 from toolkit.kernels.cuda.driver import choose
-from toolkit.kernels.cuda.driver.base import Argument, Context, DeviceProperties, Driver, DriverError, Event, Stream
+from toolkit.kernels.cuda.driver.base import Argument, Context, DeviceProperties, DriverError, Event, Stream
 from toolkit.kernels.cuda.filling import filled_by
 from toolkit.kernels.cuda.memory import SMALL, GpuArray, GpuMemory
 from toolkit.kernels.cuda.pool import Budget, Pool
@@ -318,24 +318,6 @@ class CudaDevice:
 # -- which devices there are ---------------------------------------------------------------------------------------
 
 _lock = threading.RLock()
-_devices: WeakKeyDictionary[Driver, dict[int, CudaDevice]] = WeakKeyDictionary()
-_settings: dict[int | None, tuple[float, bool]] = {}
-
-
-def configure(*, fraction: float = 0.0, grows: bool = True, index: int | None = None) -> None:
-    """How much of their memory devices take that nobody has used yet (GPUOptions).
-
-    Args:
-        fraction: of all of it; 0 for what there is.
-        grows: in regions as they are needed, else all at once.
-        index: of one device; by default of all.
-
-    Raises:
-        UsageError: the fraction is none.
-    """
-    if not 0 <= fraction <= 1:
-        raise UsageError(f"per_process_gpu_memory_fraction is {fraction}; expected 0 to 1")
-    _settings[index] = (fraction, grows)
 
 
 def device(index: int) -> CudaDevice:
@@ -345,21 +327,16 @@ def device(index: int) -> CudaDevice:
         UsageError: there is none; the message says what is missing.
     """
     driver = choose.driver()
-    known = _devices.get(driver)
-    found = None if known is None else known.get(index)
+    known = settings.used_with(driver)
+    found = known.get(index)
     if found is None:
         with _lock:
-            known = _devices.setdefault(driver, {})
             found = known.get(index)
             if found is None:
-                count = driver.count()
-                if not 0 <= index < count:
-                    there = "one GPU, GPU:0" if count == 1 else f"GPU:0 to GPU:{count - 1}"
-                    raise UsageError(f"there is no GPU:{index} here; there is {there}")
-                context = driver.open(index)
-                fraction, grows = _settings.get(index, _settings.get(None, (0.0, True)))
-                limit = int((fraction or 1.0) * context.properties.memory)
-                found = known[index] = CudaDevice(index, context, limit, grows=grows)
+                context = driver.open(settings.number_of(index))
+                made = CudaDevice(index, context, context.properties.memory, grows=settings.grows())
+                settings.tell(made)
+                found = known[index] = made
     return found
 
 

@@ -36,6 +36,14 @@ def driver() -> Driver:
     return found
 
 
+def known() -> Driver | None:
+    """The driver, if anybody has asked for it and there is one."""
+    if _instead:
+        return _instead[-1]
+    found = _known.get(os.environ.get(VARIABLE, ""))
+    return None if found is None else found[0]
+
+
 def missing() -> str:
     """Why there is no GPU; "" where there is one.
 
