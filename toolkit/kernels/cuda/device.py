@@ -6,7 +6,7 @@ import copy
 import math
 import os
 import threading
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -23,7 +23,7 @@ from toolkit.kernels.cuda.memory import SMALL, GpuArray, GpuMemory
 from toolkit.kernels.cuda.pool import Budget, Pool
 from toolkit.kernels.cuda.recording import Recording
 from toolkit.kernels.cuda.simt.ir import SimtKernel
-from toolkit.kernels.cuda.staging import SECTION, Staging
+from toolkit.kernels.cuda.staging import SECTION, Buffers, Ring
 from toolkit.kernels.types import Array
 
 _Shape = Sequence[int]
@@ -39,6 +39,7 @@ class _Shared:
         self.recording: dict[int, Stream] = {}  # by thread
         self.reached = 0  # the last ticket (`Pool.tickets`) of which everything before it is done
         self.events: list[Event] = []  # to be used again
+        self.copies = False  # whether there may be work in the streams of copies
 
 
 class CudaDevice:
@@ -69,8 +70,8 @@ class CudaDevice:
         self.copy_in_stream = context.stream()
         self.copy_out_stream = context.stream()
         self.pool = Pool(context, self._compute, Budget(limit), self.name, grows=grows)
-        self._in = Staging(context, (self._compute, self.copy_in_stream))
-        self._out = Staging(context, (self._compute, self.copy_out_stream))
+        self._ring = Ring(context, self.copy_in_stream)
+        self._buffers = Buffers(context)
         self._shared = _Shared()
         self.memory = GpuMemory(self)
 
@@ -168,7 +169,9 @@ class CudaDevice:
             InternalError: it has no numbers, or a graph is being recorded.
             ResourceExhaustedError: there is no room for it.
         """
-        host = np.ascontiguousarray(array).reshape(np.shape(array))
+        host = np.asarray(array)
+        if not host.flags.c_contiguous:
+            host = np.ascontiguousarray(host)
         if host.dtype.hasobject:
             raise InternalError(f"{host.dtype}{list(host.shape)} was to be copied to {self.name}; it holds no numbers")
         made = self.empty(host.shape, host.dtype)
@@ -176,22 +179,20 @@ class CudaDevice:
             return made
         self._not_recording("copied in")
         raw = host.reshape(-1).view(np.uint8)
-        context, staging = self.context, self._in
         if made.nbytes <= SMALL:
-            with staging.lock:
-                pinned = staging.take(made.nbytes)
-                pinned[:] = raw
-                context.copy_in(made.address, pinned, self._compute)
+            self.context.copy_in_bytes(made.address, raw, self._compute)
             return made
-        stream = self.copy_in_stream
+        stream, ring = self.copy_in_stream, self._ring
         self._behind_compute(stream, made)
         for start in range(0, made.nbytes, SECTION):
             part = raw[start : start + SECTION]
-            with staging.lock:
-                pinned = staging.take(part.size)
+            with ring.lock:
+                pinned = ring.take(part.size)
                 pinned[:] = part
-                context.copy_in(made.address + start, pinned, stream)
-        self._compute_behind(stream, made)
+                self.context.copy_in(made.address + start, pinned, stream)
+                ring.put()
+        self._order(stream, self._compute)
+        self._shared.copies = True
         return made
 
     def to_host(self, array: GpuArray) -> Array:
@@ -200,34 +201,47 @@ class CudaDevice:
         Raises:
             InternalError: it is on another device, or a graph is being recorded.
         """
+        return self.begin_to_host(array)()
+
+    def begin_to_host(self, array: GpuArray) -> Callable[[], Array]:
+        """Begin such a copy, behind what is in the compute stream now.
+
+        Returns:
+            what waits for it and gives the array; to be called once.
+
+        Raises:
+            InternalError: it is on another device, or a graph is being recorded.
+        """
         if array.device.index != self.index:
             raise InternalError(f"{self.name} was asked to copy out {array!r}")
         made = np.empty(array.shape, array.dtype)
         if not array.nbytes:
-            return made
+            return lambda: made
         self._not_recording("copied out")
-        raw = made.reshape(-1).view(np.uint8)
-        context, staging = self.context, self._out
-        stream = self._compute if array.nbytes <= SMALL else self.copy_out_stream
-        if stream is not self._compute:
-            event = self._event()
-            context.record(event, self._compute)
-            context.wait(stream, event)
-            self._shared.events.append(event)
-        ticket = next(self.pool.tickets)
+        context, ticket = self.context, next(self.pool.tickets)
+        stream = self._compute
+        if array.nbytes > SMALL:
+            stream = self.copy_out_stream
+            self._order(self._compute, stream)
+            self._shared.copies = True
+        buffer = self._buffers.take(array.nbytes)
+        pinned = buffer[: array.nbytes]
         done = self._event()
-        with staging.lock:  # until the bytes are out of it
-            for start in range(0, array.nbytes, SECTION):
-                part = raw[start : start + SECTION]
-                pinned = staging.take(part.size)
-                context.copy_out(pinned, array.address + start, stream)
-                context.record(done, stream)
-                context.synchronize(done)
-                part[:] = pinned
-        self._shared.events.append(done)
-        if stream is self._compute:
+        context.copy_out(pinned, array.address, stream)
+        context.record(done, stream)
+        if stream is not self._compute and array.block is not None:
+            array.block.used_until(done)  # which is this copy's until `wait` is through
+
+        def wait() -> Array:
+            context.synchronize(done)
+            made.reshape(-1).view(np.uint8)[:] = pinned
+            self._buffers.give(buffer)
+            if stream is self._compute:
+                self._shared.events.append(done)
             self._shared.reached = max(self._shared.reached, ticket)
-        return made
+            return made
+
+        return wait
 
     def synchronize(self) -> None:
         """Wait until everything is done that was asked of this device.
@@ -235,10 +249,13 @@ class CudaDevice:
         Raises:
             DriverError: some of it went wrong.
         """
-        ticket = next(self.pool.tickets)
-        for stream in (self._compute, self.copy_in_stream, self.copy_out_stream):
-            self.context.synchronize(stream)
-        self._shared.reached = max(self._shared.reached, ticket)
+        ticket, shared = next(self.pool.tickets), self._shared
+        self.context.synchronize(self._compute)
+        if shared.copies:
+            shared.copies = False
+            self.context.synchronize(self.copy_in_stream)
+            self.context.synchronize(self.copy_out_stream)
+        shared.reached = max(shared.reached, ticket)
 
     def _from_peer(self, array: GpuArray) -> GpuArray:
         """A tensor of another GPU."""
@@ -257,23 +274,20 @@ class CudaDevice:
         source.context.record(done, stream)
         self.context.wait(self._compute, done)
         array.block.used_until(done)
+        source._shared.copies = True
         return made
 
     def _behind_compute(self, stream: Stream, made: GpuArray) -> None:
         """What comes next in a stream waits for whoever had a new tensor's memory before."""
         assert made.block is not None
         if made.block.ticket > self._shared.reached:
-            event = self._event()
-            self.context.record(event, self._compute)
-            self.context.wait(stream, event)
-            self._shared.events.append(event)
+            self._order(self._compute, stream)
 
-    def _compute_behind(self, stream: Stream, made: GpuArray) -> None:
-        """What is computed from now on waits for what is in a stream."""
-        assert made.block is not None
+    def _order(self, first: Stream, second: Stream) -> None:
+        """What is put into the second stream from now on comes behind what is in the first."""
         event = self._event()
-        self.context.record(event, stream)
-        self.context.wait(self._compute, event)
+        self.context.record(event, first)
+        self.context.wait(second, event)
         self._shared.events.append(event)
 
     def _event(self) -> Event:

@@ -4,39 +4,26 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import Any, TypeAlias
 
+#: bytes, shape and type of a tensor (None for memory that is none), and the node that made it ("" if not known)
+LiveTensor: TypeAlias = tuple[int, tuple[int, ...], Any, str]
 _LISTED = 5  # tensors in a message, which is one line
 
 
-class LiveTensor(NamedTuple):
-    """Attributes:
-    nbytes: of the tensor.
-    shape, dtype: what it is; dtype is None for memory that is no tensor.
-    node: the node that made it, "" where that is not known.
-    """
-
-    nbytes: int
-    shape: tuple[int, ...]
-    dtype: Any
-    node: str
-
-    @staticmethod
-    def largest(tensors: Iterable[LiveTensor]) -> str:
-        """The largest of them as a part of a message, "" when there are none."""
-        found = Counter(tensors).most_common()
-        found.sort(key=lambda one: -one[0].nbytes * one[1])
-        if not found:
-            return ""
-        return "; the largest tensors: " + ", ".join(_line(tensor, count) for tensor, count in found[:_LISTED])
+def largest(tensors: Iterable[LiveTensor]) -> str:
+    """The largest of them as the end of a message, equal ones together; "" when there are none."""
+    found = sorted(Counter(tensors).items(), key=lambda one: -one[0][0] * one[1])
+    if not found:
+        return ""
+    return "; the largest tensors: " + ", ".join(_line(tensor, count) for tensor, count in found[:_LISTED])
 
 
 def _line(tensor: LiveTensor, count: int) -> str:
-    what = "memory" if tensor.dtype is None else described(tensor.shape, tensor.dtype)
-    return (
-        f"{f'{count} times ' if count > 1 else ''}{tensor.nbytes} bytes, {what}"
-        f"{f' of node {tensor.node!r}' if tensor.node else ''}"
-    )
+    nbytes, shape, dtype, node = tensor
+    what = "memory" if dtype is None else described(shape, dtype)
+    times, by = f"{count} times " if count > 1 else "", f" of node '{node}'" if node else ""
+    return f"{times}{nbytes} bytes, {what}{by}"
 
 
 def described(shape: tuple[int, ...], dtype: Any) -> str:

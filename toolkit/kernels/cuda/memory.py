@@ -1,19 +1,20 @@
 """The memory of NVIDIA GPUs: their arrays, and copies between them and the host.
 
-Host memory goes through pinned buffers (`staging`). What is small is copied in the compute stream, for the events
-between streams take longer than the copy; what is large in a stream of its own, beside what is computed.
+What is small is copied in the compute stream, for the events between streams take longer than the copy; what is large
+in a stream of its own, beside what is computed, through pinned buffers (`staging`).
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from toolkit.errors import InternalError
 from toolkit.kernels.cuda.pool import Block
-from toolkit.kernels.device_memory import DeviceArray, MemoryStatistics
+from toolkit.kernels.device_memory import DeviceArray, DeviceMemory, MemoryStatistics
 from toolkit.kernels.types import Array
 
 if TYPE_CHECKING:
@@ -106,7 +107,7 @@ class GpuMemory:
 
     def __init__(self, device: CudaDevice):
         self._device = device
-        self._copies_in = self._copies_out = 0
+        self._copies_in = self._copies_out = self._copies_across = 0
 
     def copy_in(self, array: Array) -> GpuArray:
         """A tensor from host memory. The array may be changed as soon as this returns.
@@ -124,10 +125,32 @@ class GpuMemory:
         Raises:
             InternalError: it belongs to another device.
         """
+        return self.begin_copy_out(array)()
+
+    def begin_copy_out(self, array: DeviceArray) -> Callable[[], Array]:
+        """Begin a copy to host memory, behind what is in the compute stream; what is returned waits for it.
+
+        Raises:
+            InternalError: it belongs to another device.
+        """
         if not self.owns(array):
             raise InternalError(f"{self._device.name} was asked to copy out what is not in its memory: {array!r}")
         self._copies_out += 1
-        return self._device.to_host(cast("GpuArray", array))
+        return self._device.begin_to_host(cast("GpuArray", array))
+
+    def copy_across(self, array: DeviceArray, other: DeviceMemory) -> GpuArray:
+        """A tensor of another GPU.
+
+        Raises:
+            InternalError: it does not belong to that one.
+            ResourceExhaustedError: there is no room for it.
+        """
+        if not other.owns(array):
+            raise InternalError(
+                f"{self._device.name} was asked to copy what is not in the memory of that GPU: {array!r}"
+            )
+        self._copies_across += 1
+        return self._device.copied(cast("GpuArray", array))
 
     def owns(self, value: Any) -> bool:
         return isinstance(value, GpuArray) and value.device.index == self._device.index
@@ -138,5 +161,6 @@ class GpuMemory:
     def statistics(self) -> MemoryStatistics:
         budget = self._device.pool.budget
         return MemoryStatistics(
-            budget.in_use, budget.peak, budget.limit, budget.allocations, self._copies_in, self._copies_out
-        )
+            budget.in_use, budget.peak, budget.limit, budget.allocations, self._copies_in, self._copies_out,
+            self._copies_across,
+        )  # fmt: skip

@@ -22,7 +22,7 @@ from typing import Any
 
 from toolkit.errors import ResourceExhaustedError
 from toolkit.kernels.cuda.driver.base import Context, Event, OutOfDeviceMemory, Stream
-from toolkit.kernels.cuda.live import LiveTensor, described
+from toolkit.kernels.cuda.live import LiveTensor, described, largest
 
 #: blocks begin at multiples of it, as CUDA's allocations do
 ALIGNMENT = 256
@@ -83,6 +83,7 @@ class Budget:
         reserved: bytes that are.
         in_use, peak: bytes of blocks that are alive, and the most that ever were.
         allocations: blocks made.
+        live: the blocks that are alive, by address.
     """
 
     limit: int
@@ -154,7 +155,7 @@ class Pool:
             quick = self._quick.get(size)
             chunk = quick.pop() if quick else self._best(size) or self._more(size, nbytes, shape, dtype, node)
             budget = self._budget
-            budget.live[chunk.start] = LiveTensor(nbytes, shape, dtype, node)
+            budget.live[chunk.start] = (nbytes, shape, dtype, node)
             budget.allocations += 1
             budget.in_use += nbytes
             if budget.in_use > budget.peak:
@@ -228,7 +229,7 @@ class Pool:
             except IndexError:
                 break  # another thread
             gone = self._budget.live.pop(chunk.start)
-            self._budget.in_use -= gone.nbytes
+            self._budget.in_use -= gone[0]
             self._alive -= 1
             self._give(chunk, events or (), ticket)
         for pool in self._kept:
@@ -374,6 +375,6 @@ class Pool:
         wanted = "" if dtype is None else f" for {described(shape, dtype)}"
         return ResourceExhaustedError(
             f"{self._name} has no room for {nbytes} bytes{wanted}: {budget.in_use} of {budget.limit} are in use, "
-            f"{budget.reserved} reserved{LiveTensor.largest(budget.live.values())}",
+            f"{budget.reserved} reserved{largest(budget.live.values())}",
             node=node or None,
         )

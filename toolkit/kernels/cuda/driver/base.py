@@ -174,7 +174,11 @@ class Context(Protocol):
         """Milliseconds between two events with timing that are done."""
         ...
 
-    # -- copies; host arrays are contiguous, pinned for copies that do not hold up the caller, and must stay until then
+    # -- copies; host arrays are bytes, of pinned memory, and must stay as they are until the copy is done
+
+    def copy_in_bytes(self, address: int, host: Array, stream: Stream) -> None:
+        """A copy of little host memory of any kind, which may be changed as soon as this returns."""
+        ...
 
     def copy_in(self, address: int, host: Array, stream: Stream) -> None: ...
 

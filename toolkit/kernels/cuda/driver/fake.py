@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from toolkit.errors import GraphmillError
 from toolkit.kernels.cuda.driver.base import Argument, DeviceProperties, DriverError, OutOfDeviceMemory
 from toolkit.kernels.cuda.driver.fake_memory import AddressSpace, aligned_bytes, poison
 from toolkit.kernels.cuda.driver.fake_schedule import Capture, FakeEvent, FakeGraph, FakeStream, Schedule, Work
@@ -144,7 +145,8 @@ class FakeContext:
         if self.lost is not None:
             return
         if not isinstance(error, DriverError):
-            found = DriverError(call, "CUDA_ERROR_LAUNCH_FAILED", f"{type(error).__name__}: {error}")
+            told = error.message if isinstance(error, GraphmillError) else f"{type(error).__name__}: {error}"
+            found = DriverError(call, "CUDA_ERROR_LAUNCH_FAILED", told)
             found.__cause__ = error
             error = found
         self.lost = error
@@ -175,7 +177,7 @@ class FakeContext:
         self._enter("cuMemAlloc")
         with self._lock:
             if self.faults.is_refused():
-                raise OutOfDeviceMemory("cuMemAlloc", "CUDA_ERROR_OUT_OFMEMORY", "as was asked for")
+                raise OutOfDeviceMemory("cuMemAlloc", "CUDA_ERROR_OUT_OF_MEMORY", "as was asked for")
             return self.memory.allocate(nbytes)
 
     def free(self, address: int) -> None:
@@ -249,6 +251,9 @@ class FakeContext:
         return end.time - start.time
 
     # -- copies --------------------------------------------------------------------------------------------------
+
+    def copy_in_bytes(self, address: int, host: Array, stream: FakeStream) -> None:
+        self.copy_in(address, host.copy(), stream)
 
     def copy_in(self, address: int, host: Array, stream: FakeStream) -> None:
         call = "cuMemcpyHtoDAsync"
@@ -395,15 +400,21 @@ def _argument(call: str, parameter: KernelBuffer | Value, value: Any) -> Any:
             return _Memory(int(value.address), int(value.nbytes), parameter.type)
         expected = "memory of the GPU"
     elif parameter.type in FLOATING:
-        if isinstance(value, (int, float)) and not isinstance(value, bool):
+        if hasattr(value, "__float__") and not isinstance(value, bool):
             return float(value)
         expected = "a number"
+    elif parameter.type == "i1":
+        if value in (False, True):
+            return int(value)
+        expected = "a bool"
     else:
         bits = 8 * SIZES[parameter.type]
-        if hasattr(value, "__index__") and -(1 << (bits - 1)) <= (number := operator.index(value)) < 1 << (bits - 1):
-            return number
+        if hasattr(value, "__index__") and -(1 << (bits - 1)) <= (number := operator.index(value)) < 1 << bits:
+            return number - (number >> (bits - 1) << bits if number > 0 else 0)
         expected = f"an integer of {bits} bits"
-    raise DriverError(call, "CUDA_ERROR_INVALID_VALUE", f"argument {parameter.name} is {value!r}; expected {expected}")
+    raise DriverError(
+        call, "CUDA_ERROR_INVALID_VALUE", f"argument {parameter.name.lstrip('%')} is {value!r}; expected {expected}"
+    )
 
 
 class FakeDriver:
