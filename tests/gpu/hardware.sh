@@ -1,0 +1,92 @@
+#!/bin/sh
+# What only a GPU can show, step by step, each within a time of its own; a summary comes last.
+#
+#   sh tests/gpu/hardware.sh [STEP[=SECONDS]...]     without steps: devices smoke ops tests sanitizer bench
+#
+#   devices    what `graphmill devices` finds
+#   smoke      calls of the driver, one by one
+#   ops        every case of the op suite that has a kernel for GPUs, beside the CPU
+#   tests      pytest -m gpu
+#   sanitizer  compute-sanitizer over the smoke test and a sample of the op suite: memcheck, racecheck, ...
+#   bench      python -m tests.bench --suite cuda
+#   roofline   the launches of each network, and what the card's memory and arithmetic allow
+#
+# Environment: OUT, where logs and tables go (hardware-out); PYTHON (python3); SITE, folders with packages that are not
+# installed, separated by colons; JOBS, processes of ops and tests (8); BENCH, further arguments of the bench.
+set -u
+cd "$(dirname "$0")/../.."
+out=${OUT:-$PWD/hardware-out}
+python=${PYTHON:-python3}
+jobs=${JOBS:-8}
+mkdir -p "$out"
+export PYTHONPATH="$PWD${SITE:+:$SITE}${PYTHONPATH:+:$PYTHONPATH}"
+export CUDA_VISIBLE_DEVICES="${CUDA_VISIBLE_DEVICES:-0}"
+export PYTHONDONTWRITEBYTECODE=1 PYTHONUNBUFFERED=1
+# processes share the processors: threads that spin while they wait slow the others down
+export OPENBLAS_NUM_THREADS="${OPENBLAS_NUM_THREADS:-2}" OMP_NUM_THREADS="${OMP_NUM_THREADS:-2}"
+summary="$out/summary.txt"
+: >"$summary"
+
+# run NAME SECONDS COMMAND...: with a log, and a line of the summary
+run() {
+    name=$1 seconds=$2
+    shift 2
+    log="$out/$name.log"
+    start=$(date +%s)
+    timeout -k 5 "$seconds" "$@" >"$log" 2>&1
+    code=$?
+    took=$(($(date +%s) - start))
+    last=$(grep -v '^ *$' "$log" | tail -n 1 | cut -c1-300)
+    [ "$code" = 124 ] && last="not done after $seconds s; $last"
+    printf '%-18s %3s  %4s s  %s\n' "$name" "$code" "$took" "$last" | tee -a "$summary"
+}
+
+sanitizer() {
+    tool=$(command -v compute-sanitizer 2>/dev/null) ||
+        tool=$(find /usr/local/cuda*/bin /usr/local/cuda*/compute-sanitizer ${SITE:+$(echo "$SITE" | tr : ' ')} \
+            -name compute-sanitizer -type f 2>/dev/null | head -n 1)
+    if [ -z "$tool" ]; then
+        echo "sanitizer          not run: no compute-sanitizer here" | tee -a "$summary"
+        return
+    fi
+    chmod +x "$tool" 2>/dev/null
+    for check in memcheck racecheck synccheck initcheck; do
+        most=1
+        [ "$check" = memcheck ] && most=2
+        run "sanitizer-$check" "$1" "$tool" --tool "$check" --error-exitcode 9 --target-processes all --print-limit 20 \
+            "$python" -m tests.kernels.beside_cpu GPU --most $most --seconds "$(($1 - 15))"
+        grep -h 'ERROR SUMMARY\|RACECHECK SUMMARY' "$out/sanitizer-$check.log" | tail -n 1 | tee -a "$summary"
+    done
+}
+
+[ $# -gt 0 ] || set -- devices smoke ops tests sanitizer bench
+for step in "$@"; do
+    seconds=${step#*=}
+    [ "$seconds" = "$step" ] && seconds=
+    case ${step%%=*} in
+    devices) run devices "${seconds:-30}" "$python" -m commands.main devices ;;
+    smoke) run smoke "${seconds:-60}" "$python" -m tests.gpu.smoke ;;
+    ops)
+        limit=${seconds:-150}
+        run ops "$limit" "$python" -m tests.kernels.beside_cpu GPU --jobs "$jobs" --seconds "$((limit - 10))" \
+            --json "$out/ops.json"
+        ;;
+    tests)
+        run tests "${seconds:-150}" "$python" -m pytest -m gpu -q -x --maxfail 30 -p no:cacheprovider -n "$jobs" \
+            --deselect tests/kernels/gpu/test_op_suite.py tests
+        ;;
+    sanitizer) sanitizer "${seconds:-60}" ;;
+    bench)
+        limit=${seconds:-170}
+        # shellcheck disable=SC2086 # several arguments
+        run bench "$limit" "$python" -m tests.bench --suite cuda --seconds "$((limit - 20))" --json "$out/bench.json" \
+            --markdown "$out/bench.md" ${BENCH:-}
+        ;;
+    roofline) run roofline "${seconds:-60}" "$python" -m tests.bench.cuda_roofline ;;
+    *) echo "hardware.sh: there is no step '$step'" >&2 && exit 2 ;;
+    esac
+done
+echo "== summary ($out)"
+cat "$summary"
+grep -q 'FAILED\|^[a-z-]* *[1-9][0-9]* ' "$summary" && exit 1
+exit 0
