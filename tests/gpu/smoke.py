@@ -284,6 +284,8 @@ def main(names: Sequence[str]) -> int:
             passed, said = False, str(error)
         failed += not passed
         print(f"{'ok' if passed else 'FAILED':6} {name}: {said}", flush=True)
+    if len(names) != 1:
+        print(f"{len(names or (*CHECKS, *LOSING)) - failed} passed, {failed} failed")
     return failed
 
 
