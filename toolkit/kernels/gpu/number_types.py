@@ -44,6 +44,11 @@ class GpuNumber:
         """How many are loaded at once."""
         return VECTOR_BYTES // SIZES[self.memory]
 
+    @property
+    def words(self) -> int:
+        """Registers that one takes."""
+        return max(1, SIZES[self.compute] // 4)
+
     def load(self, k: KernelBuilder, buffer: KernelBuffer, index: Lanes) -> Value:
         """Element `index`, in the type of registers."""
         return k.convert(k.load(buffer, index), self.compute, unsigned=self.unsigned)

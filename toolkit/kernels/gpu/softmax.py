@@ -1,0 +1,94 @@
+"""Softmax and LogSoftmax of rows: the last axis of any tensor.
+
+A row is in registers, read once and written once, up to 16384 numbers; longer ones are walked along twice. half and
+bfloat16 are computed in float and rounded once.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+
+from toolkit.errors import InvalidArgumentError
+from toolkit.kernels.cpu.native import functions
+from toolkit.kernels.cpu.native.code import Lanes
+from toolkit.kernels.cuda.device import device_of
+from toolkit.kernels.cuda.memory import GpuArray
+from toolkit.kernels.cuda.simt.builder import KernelBuilder
+from toolkit.kernels.cuda.simt.ir import SimtKernel
+from toolkit.kernels.gpu.number_types import index_type, load_vector, number_of, store_vector, vector_of
+from toolkit.kernels.gpu.reduce_code import State, largest
+from toolkit.kernels.gpu.row_code import ExponentialSum, RowTeam, TeamShape, team_for
+from toolkit.kernels.registry import Compute, KernelNode, kernel
+
+_REAL = ["half", "bfloat16", "float", "double"]
+
+
+@kernel("Softmax", "LogSoftmax", types={"T": _REAL}, device="GPU")
+def softmax(op: KernelNode) -> Compute:
+    device, logarithm = device_of(op.node), op.op == "LogSoftmax"
+
+    def compute(x: GpuArray) -> GpuArray:
+        if x.ndim == 0:
+            raise InvalidArgumentError("logits must have at least one dimension", node=op.name)
+        y = device.empty(x.shape, x.dtype)
+        if not x.nbytes:
+            return y
+        columns = x.shape[-1]
+        rows = math.prod(x.shape[:-1])
+        number = number_of(x.dtype)
+        shape = team_for(columns, vector_of(number, columns, x, y), index_type(rows * columns), number.words)
+        made = softmax_kernel(number.name, shape, logarithm)
+        device.launch(made, shape.blocks(rows), x, y, rows, columns // shape.vector)
+        return y
+
+    return compute
+
+
+@functools.cache
+def softmax_kernel(name: str, shape: TeamShape, logarithm: bool) -> SimtKernel:
+    """Scalars: rows, columns (in vectors)."""
+    number = number_of(name)
+    k = KernelBuilder(f"{'log_' if logarithm else ''}softmax_{name}_{shape.threads}x{shape.slots}", shape.block)
+    x, y = k.buffer("x", number.memory), k.buffer("y", number.memory, written=True)
+    rows, columns = k.scalar("rows", shape.index), k.scalar("columns", shape.index)
+    team = RowTeam(k, shape, rows, columns)
+    one = k.number(1.0, number.compute)
+    if shape.slots:
+        _, shifted, exponents, total = exponentials(k, team, team.load(number, x, -math.inf))
+        if logarithm:
+            rest = functions.log(k, total)
+            team.store(number, y, [k.sub(value, rest) for value in shifted])
+        else:
+            factor = k.div(one, total)
+            team.store(number, y, [k.mul(value, factor) for value in exponents])
+        return k.finish()
+
+    def read(place: Lanes) -> State:
+        at = k.add(team.begin, place)
+        return (at, *load_vector(k, number, x, at, shape.vector))
+
+    found = ExponentialSum(k, number.compute)
+    team.walk(read, lambda values: found.take(values[1:]))
+    top, total = found.finish(team)
+    rest = functions.log(k, total) if logarithm else k.div(one, total)
+
+    def write(values: State) -> None:
+        made: list[Lanes] = []
+        for value in values[1:]:
+            shifted = k.sub(value, top)
+            made.append(k.sub(shifted, rest) if logarithm else k.mul(functions.exp(k, shifted), rest))
+        store_vector(k, number, y, values[0], made)
+
+    team.walk(read, write)
+    return k.finish()
+
+
+def exponentials(
+    k: KernelBuilder, team: RowTeam, values: list[Lanes]
+) -> tuple[Lanes, list[Lanes], list[Lanes], Lanes]:
+    """Of a row in registers: its largest number, x - that, exp of that, and the sum of these."""
+    top = team.total(values, lambda a, b: largest(k, a, b))
+    shifted: list[Lanes] = [k.sub(value, top) for value in values]
+    exponents: list[Lanes] = [functions.exp(k, value) for value in shifted]
+    return top, shifted, exponents, team.total(exponents, k.add)
