@@ -46,4 +46,6 @@ def test_kernels_have_cases() -> None:
 
 
 #: op to the tests that run it where it needs more than one node
-ELSEWHERE: dict[str, str] = {}
+ELSEWHERE: dict[str, str] = {
+    "TopK": "tests.kernels.gpu.test_sorting",
+}

@@ -14,7 +14,8 @@ from toolkit.kernels.gpu.number_types import number_of
 from toolkit.kernels.gpu.reduce_code import State
 from toolkit.kernels.gpu.reduce_kernels import GpuReduction, ReducedPlace
 from toolkit.kernels.gpu.reduce_launch import reduce_array
-from toolkit.kernels.registry import Compute, KernelNode, kernel
+from toolkit.kernels.gpu.registering import gpu_kernel
+from toolkit.kernels.registry import Compute, KernelNode
 from toolkit.kernels.types import Array
 
 
@@ -49,10 +50,7 @@ def _place_of_extreme(op: str, name: str, result: str) -> GpuReduction:
                         finish)  # fmt: skip
 
 
-@kernel(
-    "ArgMax", "ArgMin", device="GPU",
-    types={"T": ["half", "bfloat16", "float", "double", "bool"], "Tidx": ["int32"], "output_type": ["int32", "int64"]},
-)  # fmt: skip
+@gpu_kernel("ArgMax", "ArgMin")
 def arg_reduce(op: KernelNode) -> Compute:
     device, dtype = device_of(op.node), op.output_types[0].numpy
 

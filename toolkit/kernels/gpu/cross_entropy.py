@@ -28,14 +28,16 @@ from toolkit.kernels.gpu.number_types import (
     vector_of,
 )
 from toolkit.kernels.gpu.reduce_code import Running, State
+from toolkit.kernels.gpu.registering import gpu_kernel
 from toolkit.kernels.gpu.row_code import WALKERS, ExponentialSum, RowTeam, TeamShape, team_for
 from toolkit.kernels.gpu.softmax import exponentials
-from toolkit.kernels.registry import INDEX, Compute, KernelNode, kernel
+from toolkit.kernels.registry import Compute, KernelNode
 
-_REAL = ["half", "bfloat16", "float", "double"]
+#: numbers in registers for each logit: it, its label, and a term of the loss that is being computed
+HELD = 3
 
 
-@kernel("SoftmaxCrossEntropyWithLogits", types={"T": _REAL}, device="GPU")
+@gpu_kernel("SoftmaxCrossEntropyWithLogits")
 def softmax_cross_entropy(op: KernelNode) -> Compute:
     """loss = -sum(labels * log softmax), backprop = softmax - labels."""
     device = device_of(op.node)
@@ -64,7 +66,7 @@ def _dense(device: CudaDevice, x: GpuArray, labels: GpuArray, shape: Any) -> tup
         return device.zeros((rows,), x.dtype), backprop
     number, index = number_of(x.dtype), index_type(rows * columns)
     if x.shape == labels.shape:
-        team = team_for(columns, vector_of(number, columns, x, labels, backprop), index, 2 * number.words)
+        team = team_for(columns, vector_of(number, columns, x, labels, backprop), index, HELD * number.words)
     else:
         team = TeamShape(WALKERS, 0, 1, index)
     steps: list[int] = []
@@ -140,9 +142,7 @@ def _walk_dense(k: KernelBuilder, team: RowTeam, number: GpuNumber, buffers: tup
         number.store(k, loss, team.row, total)
 
 
-@kernel(
-    "SparseSoftmaxCrossEntropyWithLogits", types={"T": ["half", "bfloat16", "float"], "Tlabels": INDEX}, device="GPU"
-)
+@gpu_kernel("SparseSoftmaxCrossEntropyWithLogits")
 def sparse_softmax_cross_entropy(op: KernelNode) -> Compute:
     """Labels are numbers of classes."""
     device = device_of(op.node)

@@ -6,9 +6,9 @@ import functools
 from dataclasses import dataclass
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 
+from toolkit.kernels.cpu.common import finfo
 from toolkit.kernels.cpu.native.code import Lanes
 from toolkit.kernels.cuda.memory import GpuArray
 from toolkit.kernels.cuda.simt.builder import KernelBuilder
@@ -70,7 +70,7 @@ class GpuNumber:
     def finite(self, sign: int) -> float:
         """The lowest (sign -1) or highest number of the type that is no infinity."""
         if self.floating:
-            return sign * float(ml_dtypes.finfo(self.name).max)
+            return sign * float(finfo(self.name).max)
         return self.lowest() if sign < 0 else self.highest()
 
 
@@ -106,9 +106,7 @@ def load_vector(k: KernelBuilder, number: GpuNumber, buffer: KernelBuffer, group
     return [number.load(k, buffer, k.add(base, k.number(i, group.type))) for i in range(count)]
 
 
-def store_vector(
-    k: KernelBuilder, number: GpuNumber, buffer: KernelBuffer, group: Lanes, values: list[Lanes]
-) -> None:
+def store_vector(k: KernelBuilder, number: GpuNumber, buffer: KernelBuffer, group: Lanes, values: list[Lanes]) -> None:
     """Write the elements of group `group`."""
     if len(values) == 1:
         number.store(k, buffer, group, values[0])

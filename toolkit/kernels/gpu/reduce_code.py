@@ -129,7 +129,7 @@ def strided(
         place.set(k.add(place.get(), step))
 
 
-# -- what is put together ------------------------------------------------------------------------------------------------
+# -- what is put together ----------------------------------------------------------------------------------------
 
 
 def largest(k: KernelBuilder, a: Lanes, b: Lanes, *, unsigned: bool = False) -> Value:

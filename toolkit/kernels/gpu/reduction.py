@@ -23,7 +23,8 @@ from toolkit.kernels.gpu.number_types import GpuNumber, number_of, real_of
 from toolkit.kernels.gpu.reduce_code import State, largest, smallest
 from toolkit.kernels.gpu.reduce_kernels import GpuReduction, ReducedPlace
 from toolkit.kernels.gpu.reduce_launch import collapse, reduce_array
-from toolkit.kernels.registry import Compute, KernelNode, kernel
+from toolkit.kernels.gpu.registering import gpu_kernel
+from toolkit.kernels.registry import INDEX, Compute, KernelNode, kernel
 from toolkit.kernels.types import Array
 
 
@@ -63,6 +64,14 @@ def _multiplied(k: KernelBuilder, a: State, b: State) -> State:
     return (k.mul(a[0], b[0]),)
 
 
+def _both(k: KernelBuilder, a: State, b: State) -> State:
+    return (k.both(a[0], b[0]),)
+
+
+def _either(k: KernelBuilder, a: State, b: State) -> State:
+    return (k.either(a[0], b[0]),)
+
+
 #: op: the state of a number, how states are put together, what the last one becomes
 _OPS: dict[str, tuple[Any, Any, Any]] = {
     "Sum": (_itself, _added, _finished),
@@ -71,8 +80,8 @@ _OPS: dict[str, tuple[Any, Any, Any]] = {
     "EuclideanNorm": (_square, _added, _root),
     "SquaredNorm": (_square, _added, _finished),
     "L2Loss": (_square, _added, _half),
-    "All": (_truth, lambda k, a, b: (k.both(a[0], b[0]),), _finished),
-    "Any": (_truth, lambda k, a, b: (k.either(a[0], b[0]),), _finished),
+    "All": (_truth, _both, _finished),
+    "Any": (_truth, _either, _finished),
 }
 
 
@@ -112,17 +121,9 @@ def _extreme(op: str, element: GpuNumber) -> Any:
     return combine
 
 
-_REAL = ["half", "bfloat16", "float", "double"]
-_COMPLEX = ["complex64", "complex128"]
-_AXES = ["int32", "int64"]
-
-
-@kernel("Sum", types={"T": [*_REAL, *_COMPLEX, "int64"], "Tidx": _AXES}, device="GPU")
-@kernel("Mean", "EuclideanNorm", types={"T": [*_REAL, *_COMPLEX], "Tidx": _AXES}, device="GPU")
-@kernel("Prod", types={"T": [*_REAL, "int32", "int64"], "Tidx": _AXES}, device="GPU")
-@kernel("Max", types={"T": [*_REAL, "int64"], "Tidx": _AXES}, device="GPU")
-@kernel("Min", types={"T": _REAL, "Tidx": _AXES}, device="GPU")
-@kernel("All", "Any", types={"Tidx": _AXES}, device="GPU")
+@gpu_kernel("Sum", "Mean", "Max", "Min", "All", "Any", "EuclideanNorm")
+@kernel("Prod", types={"T": ["half", "bfloat16", "float", "double", "int32", "int64"], "Tidx": INDEX}, device="GPU",
+        label="simt")  # fmt: skip
 def reduce(op: KernelNode) -> Compute:
     """Any axes, in any order; sizes of 1 stay with keep_dims."""
     device, keep = device_of(op.node), bool(op.attr("keep_dims"))
@@ -166,7 +167,7 @@ def _spread(memory: str) -> Any:
     return k.finish()
 
 
-@kernel("L2Loss", types={"T": _REAL}, device="GPU")
+@gpu_kernel("L2Loss")
 def l2_loss(op: KernelNode) -> Compute:
     """Half of the sum of squares."""
     device = device_of(op.node)
@@ -178,7 +179,7 @@ def l2_loss(op: KernelNode) -> Compute:
     return compute
 
 
-@kernel("BiasAddGrad", types={"T": _REAL}, device="GPU")
+@gpu_kernel("BiasAddGrad")
 def bias_add_grad(op: KernelNode) -> Compute:
     """The sum over everything but the channels."""
     device, layout = device_of(op.node), Layout.of(op)

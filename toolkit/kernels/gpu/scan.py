@@ -14,8 +14,9 @@ from toolkit.kernels.cuda.simt.builder import KernelBuilder
 from toolkit.kernels.cuda.simt.ir import Value
 from toolkit.kernels.gpu.number_types import number_of
 from toolkit.kernels.gpu.reduce_code import largest, smallest
+from toolkit.kernels.gpu.registering import gpu_kernel
 from toolkit.kernels.gpu.scan_kernels import GpuScan, scan_array, scan_with_totals
-from toolkit.kernels.registry import Compute, KernelNode, kernel
+from toolkit.kernels.registry import Compute, KernelNode
 from toolkit.kernels.types import Array
 
 
@@ -26,9 +27,17 @@ def _log_add(k: KernelBuilder, a: Lanes, b: Lanes) -> Lanes:
     return k.select(k.compare("oeq", a, b), k.add(a, k.number(math.log(2.0), a.type)), apart)
 
 
+def _add(k: KernelBuilder, a: Lanes, b: Lanes) -> Lanes:
+    return k.add(a, b)
+
+
+def _multiply(k: KernelBuilder, a: Lanes, b: Lanes) -> Lanes:
+    return k.mul(a, b)
+
+
 _OPS = {
-    "Cumsum": (0, lambda k, a, b: k.add(a, b)),
-    "Cumprod": (1, lambda k, a, b: k.mul(a, b)),
+    "Cumsum": (0, _add),
+    "Cumprod": (1, _multiply),
     "CumulativeLogsumexp": (-math.inf, _log_add),
 }
 
@@ -45,12 +54,7 @@ def _itself(k: KernelBuilder, value: Value) -> Lanes:
     return value
 
 
-_FLOATS = ["half", "bfloat16", "float", "double"]
-_AXES = ["int32", "int64"]
-
-
-@kernel("Cumsum", "Cumprod", types={"T": [*_FLOATS, "int32", "int64"], "Tidx": _AXES}, device="GPU")
-@kernel("CumulativeLogsumexp", types={"T": _FLOATS, "Tidx": _AXES}, device="GPU")
+@gpu_kernel("Cumsum", "Cumprod", "CumulativeLogsumexp")
 def scan(op: KernelNode) -> Compute:
     device = device_of(op.node)
     exclusive, backwards = bool(op.attr("exclusive")), bool(op.attr("reverse"))

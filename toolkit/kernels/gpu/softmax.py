@@ -18,13 +18,12 @@ from toolkit.kernels.cuda.simt.builder import KernelBuilder
 from toolkit.kernels.cuda.simt.ir import SimtKernel
 from toolkit.kernels.gpu.number_types import index_type, load_vector, number_of, store_vector, vector_of
 from toolkit.kernels.gpu.reduce_code import State, largest
+from toolkit.kernels.gpu.registering import gpu_kernel
 from toolkit.kernels.gpu.row_code import ExponentialSum, RowTeam, TeamShape, team_for
-from toolkit.kernels.registry import Compute, KernelNode, kernel
-
-_REAL = ["half", "bfloat16", "float", "double"]
+from toolkit.kernels.registry import Compute, KernelNode
 
 
-@kernel("Softmax", "LogSoftmax", types={"T": _REAL}, device="GPU")
+@gpu_kernel("Softmax", "LogSoftmax")
 def softmax(op: KernelNode) -> Compute:
     device, logarithm = device_of(op.node), op.op == "LogSoftmax"
 
@@ -84,9 +83,7 @@ def softmax_kernel(name: str, shape: TeamShape, logarithm: bool) -> SimtKernel:
     return k.finish()
 
 
-def exponentials(
-    k: KernelBuilder, team: RowTeam, values: list[Lanes]
-) -> tuple[Lanes, list[Lanes], list[Lanes], Lanes]:
+def exponentials(k: KernelBuilder, team: RowTeam, values: list[Lanes]) -> tuple[Lanes, list[Lanes], list[Lanes], Lanes]:
     """Of a row in registers: its largest number, x - that, exp of that, and the sum of these."""
     top = team.total(values, lambda a, b: largest(k, a, b))
     shifted: list[Lanes] = [k.sub(value, top) for value in values]

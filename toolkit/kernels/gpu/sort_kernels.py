@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from toolkit.errors import UnimplementedError
 from toolkit.kernels.cpu.native.code import Lanes
 from toolkit.kernels.cuda.device import CudaDevice
 from toolkit.kernels.cuda.memory import GpuArray
@@ -26,7 +27,8 @@ from toolkit.kernels.gpu.reduce_code import State, halves
 TILE = 2048
 _SMALLEST = 64
 BLOCK = 256
-_MOST = (1 << 31) - 1
+#: numbers that a row has at most; places of records behind its end begin here
+_PADDING = 1 << 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,6 +183,12 @@ def merge_runs(wide: bool) -> SimtKernel:
         target = k.add(k.mul(row, pairs), k.binary("lshr", in_row, one))
         with k.when(k.compare("slt", at, keep)):
             _store(k, left, k.add(k.mul(target, keep), at), own)
+        behind = k.add(place, length)
+        with k.when(k.both(k.compare("sge", other, runs), k.compare("slt", behind, keep))):
+            # a run without another is followed by records that are the last of all
+            key = k.number((1 << (63 if wide else 31)) - 1, "i64" if wide else "i32")
+            end = make_record(k, key, k.add(k.convert(behind, "i32"), k.number(_PADDING, "i32")), wide)
+            _store(k, left, k.add(k.mul(target, keep), behind), end)
     return k.finish()
 
 
@@ -194,12 +202,16 @@ def sort_rows(
 
     Args:
         keep: how many of each row are wanted, the first ones.
+
+    Raises:
+        UnimplementedError: a row is too long.
     """
+    if columns > _PADDING:
+        raise UnimplementedError(f"rows of {columns} numbers are not sorted on GPUs; expected {_PADDING} at most")
     number = number_of(x.dtype)
     wide = is_wide(number)
     tile = min(TILE, max(_SMALLEST, 1 << (columns - 1).bit_length()))
     runs = -(-columns // tile)
-    # records behind the end of a row are the last of all; of an odd number of runs one is copied as it is
     length = min(keep, tile)
     types = record_types(wide)
 

@@ -12,12 +12,14 @@ from toolkit.kernels.cuda.simt.builder import KernelBuilder
 from toolkit.kernels.cuda.simt.ir import FLOATING, SimtKernel
 from toolkit.kernels.gpu.number_types import number_of
 from toolkit.kernels.gpu.reduce_code import Running, group_reduce, strided
-from toolkit.kernels.gpu.sort_kernels import BLOCK, key_and_place, record_types, sort_rows
-from toolkit.kernels.registry import INDEX, REAL, Compute, KernelNode, kernel
+from toolkit.kernels.gpu.registering import gpu_kernel
+from toolkit.kernels.gpu.sort_kernels import BLOCK, is_wide, key_and_place, record_types, sort_rows
+from toolkit.kernels.registry import REAL, Compute, KernelNode, kernel
 from toolkit.kernels.types import Array
 
 
-@kernel("TopK", "TopKV2", types={"T": REAL, "index_type": ["int32"]}, device="GPU")
+@kernel("TopK", types={"T": REAL}, device="GPU", label="simt")
+@gpu_kernel("TopKV2")
 def top_k(op: KernelNode) -> Compute:
     """The k largest of each row, largest first; of equal ones the lower index comes first."""
     device, fixed = device_of(op.node), op.attr("k") if op.op == "TopK" else None
@@ -46,8 +48,6 @@ def top_k(op: KernelNode) -> Compute:
 @functools.cache
 def take_first(name: str) -> SimtKernel:
     """The numbers of the first records of each row. Scalars: columns, records of a row, wanted ones, in all."""
-    from toolkit.kernels.gpu.sort_kernels import is_wide
-
     number = number_of(name)
     wide = is_wide(number)
     k = KernelBuilder(f"take_first_{name}", BLOCK)
@@ -65,7 +65,7 @@ def take_first(name: str) -> SimtKernel:
     return k.finish()
 
 
-@kernel("InTopKV2", types={"T": INDEX}, device="GPU")
+@gpu_kernel("InTopKV2")
 def in_top_k(op: KernelNode) -> Compute:
     """Whether the target's prediction is among the k largest of its row; ties count in favour.
 
@@ -128,7 +128,7 @@ def _in_top(name: str) -> SimtKernel:
     return k.finish()
 
 
-@kernel("LowerBound", "UpperBound", types={"T": REAL, "out_type": INDEX}, device="GPU")
+@gpu_kernel("LowerBound", "UpperBound")
 def bound(op: KernelNode) -> Compute:
     """Where each value belongs in its sorted row."""
     device, dtype = device_of(op.node), op.output_types[0].numpy
