@@ -6,7 +6,7 @@
 TensorFlow is not needed: the CPU's kernels are held to it by the suite itself. A case takes part where the device has
 a kernel of its own for its node. Values are compared as the suite compares them with TensorFlow's: equal where the
 arithmetic is exact, else within what roundings explain (`tests.kernels.op_bounds`). A case that the CPU refuses is
-refused with the same status, but for what kernels of accelerators do not look at (`UNCHECKED`).
+refused with the same status, but for what kernels of accelerators do not look at (`tests.kernels.unchecked`).
 
 Random numbers, orders and places that a case leaves out (`skip_outputs`) are left out here as well.
 """
@@ -18,7 +18,6 @@ import functools
 import importlib
 import itertools
 import json
-import multiprocessing
 import sys
 import time
 import traceback
@@ -30,55 +29,18 @@ from typing import Any
 
 import numpy as np
 
+from tests.kernels import op_workers
+from tests.kernels.unchecked import UNCHECKED
 from toolkit.errors import GraphmillError
-from toolkit.kernels import device_types, index, registry
+from toolkit.kernels import device_types, registry
 
+#: what errors of a driver say behind which nothing works
+LOST = "context is lost"
+#: seconds that the cases of one op may take
+PATIENCE = 120.0
 _TESTS = Path(__file__).resolve().parent.parent
 #: modules of cases that cannot be imported without these packages, and have no op of an accelerator
 _PICTURES = frozenset(("PIL",))
-#: what TensorFlow's kernels for GPUs do not refuse, because the numbers that would tell are in the device's memory:
-#: op to what they do instead
-UNCHECKED: dict[str, str] = {
-    **dict.fromkeys(
-        ("Gather", "GatherV2", "GatherNd", "ResourceGather", "ResourceGatherNd"), "rows out of range are zeros"
-    ),
-    **dict.fromkeys(
-        (
-            "ScatterNd", "TensorScatterUpdate", "TensorScatterAdd", "TensorScatterSub", "TensorScatterMin",
-            "TensorScatterMax", "ScatterUpdate", "ScatterAdd", "ScatterSub", "ScatterMul", "ScatterDiv", "ScatterMin",
-            "ScatterMax", "ResourceScatterUpdate", "ResourceScatterAdd", "ResourceScatterSub", "ResourceScatterMul",
-            "ResourceScatterDiv", "ResourceScatterMin", "ResourceScatterMax", "ScatterNdAdd", "ScatterNdSub",
-            "ScatterNdMin", "ScatterNdMax",
-            "ResourceScatterNdMin", "ResourceScatterNdMax", "ScatterNdUpdate", "ResourceScatterNdAdd", "ResourceScatterNdSub", "ResourceScatterNdUpdate",
-        ),
-        "updates out of range are left out",
-    ),
-    **dict.fromkeys(
-        ("ReverseSequence",), "a length of more than there is turns all of it"
-    ),
-    **dict.fromkeys(
-        (
-            f"{kind}SparseApply{rule}"
-            for kind in ("", "Resource")
-            for rule in ("Adadelta", "Adagrad", "AdagradV2", "Ftrl", "FtrlV2", "KerasMomentum", "ProximalAdagrad")
-        ),
-        "rows out of range are left out",
-    ),
-    **dict.fromkeys(
-        ("SparseSoftmaxCrossEntropyWithLogits",), "the loss of a label out of range is NaN, as are its gradients"
-    ),
-    **dict.fromkeys(("Bincount", "DenseBincount"), "numbers below 0 are left out"),
-    **dict.fromkeys(
-        (
-            "SegmentSum", "SegmentSumV2", "SegmentProd", "SegmentProdV2", "SegmentMean", "SegmentMin", "SegmentMinV2",
-            "SegmentMax", "SegmentMaxV2", "SparseSegmentSum", "SparseSegmentMean", "SparseSegmentSqrtN",
-        ),
-        "rows of segments that do not rise are added where they say",
-    ),
-    **dict.fromkeys(
-        ("Div", "FloorDiv", "TruncateDiv", "Mod", "FloorMod", "TruncateMod"), "what is divided by 0 is any number"
-    ),
-}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -145,7 +107,7 @@ def ops_of(device: str) -> list[str]:
     """The ops with kernels of a device type's own, whether or not they have cases; none where it is not there."""
     if device not in device_types.names():
         return []
-    return sorted(index.modules(device) or {entry.op for entry in registry.all_kernels(device)})
+    return sorted({entry.op for entry in registry.all_kernels(device)})
 
 
 def has_own_kernel(case: Any, device: str) -> bool:
@@ -251,7 +213,18 @@ def run_op(work: tuple[str, str, int]) -> list[Result]:
     """All or some of the cases of an op on a device: (op, device, how many at most; 0: all)."""
     op, device, most = work
     entries = cases_of(op, device)
-    return [run(entry, device) for entry in (spread(entries, most) if most else entries)]
+    found: list[Result] = []
+    for entry in spread(entries, most) if most else entries:
+        found.append(run(entry, device))
+        if LOST in found[-1].problem:
+            break
+    return found
+
+
+def _run_op(work: tuple[str, str, int]) -> tuple[list[Result], bool]:
+    """As `run_op`, and whether nothing can be run any more in this process."""
+    results = run_op(work)
+    return results, any(LOST in each.problem for each in results)
 
 
 def _results(ops: Sequence[str], device: str, most: int, jobs: int) -> Iterator[list[Result]]:
@@ -259,9 +232,8 @@ def _results(ops: Sequence[str], device: str, most: int, jobs: int) -> Iterator[
     if jobs == 1:
         yield from map(run_op, work)
         return
-    # a context of a driver does not survive a fork
-    with multiprocessing.get_context("spawn").Pool(jobs) as pool:
-        yield from pool.imap_unordered(run_op, work)
+    for (op, *_), results, problem in op_workers.each(work, _run_op, jobs, PATIENCE):
+        yield [Result(op, op, problem, 0.0)] if problem else results
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -1,0 +1,44 @@
+"""What kernels for GPUs do not refuse, as TensorFlow's do not: the numbers that tell are in the device's memory."""
+
+from __future__ import annotations
+
+_SCATTERS = ("Update", "Add", "Sub", "Mul", "Div", "Min", "Max")
+_ROWS = "updates out of range are left out"
+
+#: op to what they do instead
+UNCHECKED: dict[str, str] = {
+    "Bincount": "numbers below 0 are left out",
+    "DenseBincount": "numbers below 0 are left out",
+    "Div": "what is divided by 0 is any number",
+    "FloorDiv": "what is divided by 0 is any number",
+    "FloorMod": "what is divided by 0 is any number",
+    "Gather": "rows out of range are zeros",
+    "GatherNd": "rows out of range are zeros",
+    "GatherV2": "rows out of range are zeros",
+    "Mod": "what is divided by 0 is any number",
+    "ResourceGather": "rows out of range are zeros",
+    "ResourceGatherNd": "rows out of range are zeros",
+    "ReverseSequence": "a length of more than there is turns all of it",
+    "ScatterNd": _ROWS,
+    "SparseSoftmaxCrossEntropyWithLogits": "the loss of a label out of range is NaN, as are its gradients",
+    "TruncateDiv": "what is divided by 0 is any number",
+    "TruncateMod": "what is divided by 0 is any number",
+    **{
+        f"{kind}Scatter{place}{how}": _ROWS
+        for kind in ("", "Resource", "Tensor")
+        for place in ("", "Nd")
+        for how in _SCATTERS
+    },
+    **{
+        f"{kind}SparseApply{rule}": "rows out of range are left out"
+        for kind in ("", "Resource")
+        for rule in ("Adadelta", "Adagrad", "AdagradV2", "Ftrl", "FtrlV2", "KerasMomentum", "ProximalAdagrad")
+    },
+    **{
+        f"{kind}{how}{version}": "rows of segments that do not rise are added where they say"
+        for kind, hows in (("Segment", ("Sum", "Prod", "Mean", "Min", "Max")),
+                           ("SparseSegment", ("Sum", "Mean", "SqrtN")))
+        for how in hows
+        for version in ("", "V2")
+    },
+}  # fmt: skip
