@@ -161,6 +161,8 @@ def run(
         messages.detail("run", f"not compiled: {note}")
     for line in report.moved:
         messages.detail("run", f"soft placement: {line}")
+    for line in report.wanting:
+        messages.detail("run", line)
     if report.checkpoint:
         _log(f"saved {report.checkpoint}")
     if out is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from schemas import function_pb2, node_def_pb2
 from toolkit.errors import GraphError, did_you_mean
@@ -46,6 +46,22 @@ def called(node: Node) -> FuncRef | None:
         return None
     ref = node.attr_or("f", None)
     return ref if isinstance(ref, FuncRef) and ref.name in node.graph.library else None
+
+
+def functions_of(node: Node) -> list[FuncRef]:
+    """The functions of the graph's library that a node calls: it is a call by name, or attributes name them."""
+    library = node.graph.library
+    if not len(library):
+        return []
+    if node.op in library:
+        ref = called(node)
+        return [] if ref is None else [ref]
+    found: list[FuncRef] = []
+    for name in node.attrs:
+        value: Any = node.attr_or(name, None)
+        refs: list[Any] = cast("list[Any]", value) if isinstance(value, list) else [value]
+        found += [ref for ref in refs if isinstance(ref, FuncRef) and ref.name in library]
+    return found
 
 
 def instantiate(library: FunctionLibrary, ref: FuncRef) -> FunctionBody:

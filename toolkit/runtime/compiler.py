@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 from toolkit.compiler.segments.notes import note_waits
-from toolkit.errors import GraphmillError
+from toolkit.graph.bodies import functions_of
 from toolkit.graph.consistency import require_consistent
-from toolkit.graph.device import LOCAL_JOB
+from toolkit.graph.device import LOCAL_JOB, DeviceSpec
 from toolkit.graph.garbage import no_collection
 from toolkit.graph.graph import Graph
 from toolkit.graph.node import Node, Output
@@ -17,12 +18,13 @@ from toolkit.kernels import registry
 from toolkit.passes.base import PassResult
 from toolkit.passes.bring_near import bring_near
 from toolkit.passes.client_graph import rewrite_for_execution, rewrite_for_partial_run
-from toolkit.passes.moved import Moved, moved_to_only_device
+from toolkit.passes.moved import NO_DEVICE, Moved, moved_to_only_device
 from toolkit.passes.partition import by_task, split
 from toolkit.passes.same_data import merge_same_data
 from toolkit.policy.access import Access
 from toolkit.policy.check import check_graph
 from toolkit.runtime.compiled import CompiledStep, Stages
+from toolkit.runtime.device_kernels import DeviceKernels
 from toolkit.runtime.devices import Device
 from toolkit.runtime.feeds import placeholder_shape
 from toolkit.runtime.workers.base import Worker
@@ -54,6 +56,7 @@ class Compiler:
         self._in_cluster = any(device.spec.job != LOCAL_JOB for device in devices)
         self._workers = workers
         self._access = access
+        self._kernels = DeviceKernels()
         self._placed: tuple[int, PassResult] | None = None
         self._numbers = itertools.count(1)
         self._incarnations = {device.name: device.incarnation for device in devices}
@@ -120,8 +123,33 @@ class Compiler:
             return moved_to_only_device(needed, self._devices[0].spec)
         if self._placed is None:
             return []
-        found = [Moved(**each) for each in self._placed[1].report["moved"]]
-        return [each for each in found if each.node in names]
+        found = [Moved(**each) for each in self._placed[1].report["moved"] if each["node"] in names]
+        return [self._with_function(each) for each in found]
+
+    def _with_function(self, moved: Moved) -> Moved:
+        """Of a node that calls a function, what the function lacks."""
+        node = self._graph.node(moved.node)
+        kind = DeviceSpec.parse(moved.asked).device_type
+        if kind is None or moved.why == NO_DEVICE or not functions_of(node):
+            return moved
+        lack = self._kernels.lack(node, kind)
+        return replace(moved, why=lack) if lack else moved
+
+    def wanting(self, steps: Iterable[CompiledStep]) -> list[str]:
+        """The nodes of compiled steps that run on a CPU for want of a kernel here: TensorFlow has one for GPUs."""
+        if self._is_as_it_is or self._placed is None or not any(d.device_type == "GPU" for d in self._devices):
+            return []
+        names = {node.name for step in steps for node in step.stages.client}
+        found: dict[tuple[str, str], list[str]] = {}
+        for node, placed in zip(self._graph.nodes, self._placed[1].graph.nodes, strict=True):
+            if node.name in names and not node.device and DeviceSpec.parse(placed.device).device_type == "CPU":
+                lack = self._kernels.wanting(node, "GPU")
+                if lack:
+                    found.setdefault((node.op, lack), []).append(node.name)
+        return [
+            f"{op} '{of[0]}'{f' and {len(of) - 1} more run' if len(of) > 1 else ' runs'} on the CPU: {lack}"
+            for (op, lack), of in found.items()
+        ]
 
     def _placement(self) -> PassResult:
         """The whole graph with devices; its nodes correspond to the graph's by id."""
@@ -131,18 +159,8 @@ class Compiler:
             place = Place(
                 [device.spec for device in self._devices],
                 allow_soft_placement=self._soft,
-                supports=_has_kernel,
+                supports=self._kernels.supports,
                 leaves_tasks=not self._in_cluster,
             )
             self._placed = (self._graph.version, place.apply(self._graph))
         return self._placed[1]
-
-
-def _has_kernel(node: Node, device_type: str) -> bool:
-    """Ops without any kernel may go anywhere: only running them is an error, and they may never be run."""
-    if node.op in node.graph.library or not registry.candidates(node.op, "CPU"):
-        return True
-    try:
-        return registry.find(node, device_type) is not None
-    except GraphmillError:
-        return True

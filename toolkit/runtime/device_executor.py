@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -55,16 +55,15 @@ class DeviceExecutor:
     def _fetch(self, results: list[Any]) -> None:
         """Bring all results to host memory: where the memory can, all copies are under way before one is waited for."""
         memory = self._memory
-        waits: list[tuple[int, Callable[[], Any]]] = []
-        if self._later is not None:
-            begin = self._later.begin_copy_out
-            waits = [(index, begin(results[index])) for index in self._moved if memory.owns(results[index])]
+        there = [index for index in self._moved if memory.owns(results[index])]
+        if self._later is not None and len(there) > 1:
+            waits = [self._later.begin_copy_out(results[index]) for index in there]
+            for index, wait in zip(there, waits, strict=True):
+                results[index] = wait()
+        else:
+            for index in there:
+                results[index] = memory.copy_out(results[index])
         memory.synchronize()  # a step is over when all that it asked for is done
-        for index, wait in waits:
-            results[index] = wait()
-        if self._later is None:
-            for index in self._moved:
-                results[index] = self._brought(results[index], to_host=True)
 
     def explain(self, arguments: Sequence[Any], running: DeviceStep) -> list[str]:
         """What it does for these arguments, in lines; nothing is run."""

@@ -73,6 +73,7 @@ class RunReport:
 
     Attributes:
         notes, moved: what was not compiled, and what was not placed where it asks to be, and why.
+        wanting: what runs on the CPU for want of a kernel for GPUs.
     """
 
     outputs: dict[str, Any] = field(default_factory=dict[str, Any])
@@ -84,6 +85,7 @@ class RunReport:
     explanation: list[str] | None = None
     notes: list[str] = field(default_factory=list[str])
     moved: list[str] = field(default_factory=list[str])
+    wanting: list[str] = field(default_factory=list[str])
     interrupted_by: int | None = None
 
 
@@ -363,6 +365,7 @@ class Job:
     def note(self, session: Session) -> None:
         """Keep what is told of a session's steps when it has none left to run."""
         self.report.notes, self.report.moved = session.notes(), session.moved()
+        self.report.wanting = session.wanting()
 
     def dump_stages(self, session: Session) -> None:
         """Write the graph after each stage of compilation, when it was asked for."""

@@ -461,6 +461,11 @@ class Session:
         """Nodes of the steps until now that soft placement put elsewhere than they ask for, by op and why, in lines."""
         return [] if self.is_remote else moved_lines(self._compiler.moved(list(self._compiled.values())))
 
+    def wanting(self) -> list[str]:
+        """Nodes of the steps until now that ask for no device and run on a CPU though TensorFlow runs them on GPUs,
+        which the session has: there is no kernel of theirs here. In lines."""
+        return [] if self.is_remote else self._compiler.wanting(list(self._compiled.values()))
+
     def device_statistics(self) -> dict[str, MemoryStatistics]:
         """What the memories of those devices have done that have one of their own, by device."""
         return {name: each for worker in self._workers.values() for name, each in worker.statistics().items()}

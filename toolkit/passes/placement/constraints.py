@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from toolkit.errors import GraphError, did_you_mean
+from toolkit.graph.bodies import functions_of
 from toolkit.graph.device import DeviceSpec
 from toolkit.graph.graph import Graph
 from toolkit.graph.kinds import NodeKind
@@ -69,7 +70,10 @@ class Constraints:
         kind = node.kind
         if kind is not None and (known := self._by_kind.get(kind)) is not None:
             return known
-        key = (node.op, tuple(t.enum for t in node.output_types), tuple(t.enum for t in node.input_types))
+        key = (
+            node.op, tuple(t.enum for t in node.output_types), tuple(t.enum for t in node.input_types),
+            repr(functions_of(node)),
+        )  # fmt: skip
         found = self._kernels.get(key)
         if found is None:
             able = [t for t in self.set.types if t and self._supports(node, t)]

@@ -1,0 +1,247 @@
+"""Steps over CPUs and GPUs, on the fake driver, beside the CPU alone: loops, branches, functions, training, queues."""
+
+# lambdas over tensors of the client, whose parameters have no types
+# pyright: reportUnknownVariableType=false, reportUnknownMemberType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownLambdaType=false
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests import perturbation, tolerance
+from toolkit import client as gm
+from toolkit import tensorflow as tf
+from toolkit.errors import GraphError, InvalidArgumentError
+from toolkit.kernels import registry
+from toolkit.kernels.cuda import settings
+from toolkit.kernels.cuda.driver import choose
+from toolkit.kernels.cuda.driver.fake import FakeDriver
+from toolkit.runtime.session import Session
+
+ops = gm.ops
+HERE, THERE, BESIDE = "/device:CPU:0", "/device:GPU:0", "/device:GPU:1"
+X = np.linspace(-1, 1, 6, dtype=np.float32).reshape(2, 3)
+#: makes a graph, given the device that some of its nodes are on, and another one
+Build = Callable[[Any, str, str], Any]
+
+
+@pytest.fixture(params=[0, 1], autouse=True)
+def _gpus(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Two devices that do their work in one order or another."""
+    with choose.using(FakeDriver(2, seed=request.param)):
+        yield
+    settings.forget()
+
+
+def check(build: Build, work: Callable[[Session, Any], list[Any]], second: str = HERE, **options: Any) -> Session:
+    """What is done with a graph over GPUs gives what it gives on the CPU alone; returns the session."""
+
+    def made(first: str, other: str) -> tuple[Any, Any]:
+        with gm.Graph().as_default() as graph:
+            return graph, build(graph, first, other)
+
+    graph, parts = made(HERE, HERE)
+    with Session(graph, precision="exact") as session:
+        wanted = work(session, parts)
+    far = perturbation.of_work(graph, lambda session: work(session, parts))
+    there, parts = made(THERE, second)
+    with Session(there, devices={"GPU": 2}, **options) as session:
+        got = work(session, parts)
+        for mine, other, allowed in zip(got, wanted, far, strict=True):
+            if perturbation.is_rounded(other):
+                tolerance.assert_within(mine, other, allowed)
+            else:
+                np.testing.assert_array_equal(mine, other)
+        return session
+
+
+def used(session: Session, number: int = 0) -> int:
+    """How many arrays a GPU of a session has made."""
+    return session.device_statistics()[f"/job:localhost/replica:0/task:0/device:GPU:{number}"].allocations
+
+
+@pytest.mark.parametrize("second", [HERE, THERE, BESIDE])
+@pytest.mark.parametrize("count", [0, 1, 4])
+def test_a_loop_over_two_devices(second: str, count: int) -> None:
+    def build(graph: Any, first: str, other: str) -> Any:
+        x, n = gm.placeholder(gm.float32, [2, 3]), gm.placeholder(gm.int32, [])
+
+        def body(i: Any, y: Any) -> Any:
+            with graph.device(first):
+                z = ops.tanh(y) + x
+            with graph.device(other):
+                return [i + 1, z * 0.5]
+
+        with graph.device(HERE):
+            return x, n, gm.while_loop(lambda i, y: i < n, body, [gm.constant(0), x])[1]
+
+    check(build, lambda session, parts: [session.run(parts[2], {parts[0]: X, parts[1]: np.int32(count)})], second)
+
+
+@pytest.mark.parametrize("taken", [True, False])
+def test_a_branch_on_the_device(taken: bool) -> None:
+    def build(graph: Any, first: str, other: str) -> Any:
+        x, p = gm.placeholder(gm.float32, [2, 3]), gm.placeholder(gm.bool_, [])
+        with graph.device(first):
+            return x, p, gm.cond(p, lambda: ops.tanh(x) * 2.0, lambda: x - 1.0)
+
+    check(build, lambda session, parts: [session.run(parts[2], {parts[0]: X, parts[1]: taken})])
+
+
+@pytest.mark.parametrize("resource", [False, True])
+@pytest.mark.parametrize("optimizer", [lambda: gm.train.Momentum(0.1, 0.9), lambda: gm.train.Adam(0.1)])
+def test_training(resource: bool, optimizer: Callable[[], Any]) -> None:
+    def build(graph: Any, first: str, other: str) -> Any:
+        x = gm.placeholder(gm.float32, [None, 3])
+        with graph.device(first):
+            w = gm.Variable(np.full((3, 2), 0.5, np.float32), name="w", use_resource=resource)
+            loss = ops.mean(ops.square(ops.tanh(ops.mat_mul(x, w.value())) - 0.25), [0, 1])
+            step = optimizer().minimize(loss)
+        return x, w.value(), loss, step, gm.global_variables_initializer()
+
+    def work(session: Session, parts: Any) -> list[Any]:
+        x, w, loss, step, start = parts
+        session.run(start)
+        losses = [session.run([loss, step], {x: X})[0] for _ in range(3)]
+        assert losses[2] < losses[0]
+        return [*losses, session.run(w)]
+
+    check(build, work)
+
+
+def test_two_gpus_copy_between_them() -> None:
+    def build(graph: Any, first: str, other: str) -> Any:
+        x = gm.placeholder(gm.float32, [2, 3])
+        with graph.device(first):
+            y = ops.transpose(x, [1, 0])
+        with graph.device(other):
+            return x, y, ops.reshape(ops.reverse_v2(y, [0]), [-1])
+
+    session = check(build, lambda session, parts: session.run(list(parts[1:]), {parts[0]: X}), BESIDE)
+    assert used(session, 1) > 0
+    assert session.device_statistics()["/job:localhost/replica:0/task:0/device:GPU:1"].copies_across > 0
+
+
+def test_functions_stay_on_the_device() -> None:
+    def build(graph: Any, first: str, other: str) -> Any:
+        @tf.function
+        def twice(a: Any) -> Any:
+            return ops.tanh(a) * 2.0
+
+        x = gm.placeholder(gm.float32, [2, 3])
+        with graph.device(first):
+            return x, twice(twice(x))
+
+    check(build, lambda session, parts: [session.run(parts[1], {parts[0]: X})])
+
+
+def test_a_queue_between_a_gpu_and_another_device() -> None:
+    def build(graph: Any, first: str, other: str) -> Any:
+        x = gm.placeholder(gm.float32, [2, 3])
+        with graph.device(HERE):
+            queue = tf.FIFOQueue(3, [gm.float32], shapes=[[2, 3]])
+        with graph.device(first):
+            put = queue.enqueue([ops.exp(x)])
+        with graph.device(other):
+            return x, put, ops.neg(queue.dequeue())
+
+    def work(session: Session, parts: Any) -> list[Any]:
+        x, put, taken = parts
+        for factor in (1, 2):
+            session.run(put, {x: X * np.float32(factor)})
+        return [session.run(taken), session.run(taken)]
+
+    check(build, work, THERE)
+
+
+@pytest.mark.parametrize("resource", [False, True])
+def test_variables_are_saved_and_restored(resource: bool, tmp_path: Path) -> None:
+    with gm.Graph().as_default() as graph, graph.device(THERE):
+        w = gm.Variable(X, name="w", use_resource=resource)
+        double = w.assign(w.value() * 2.0)
+        start = gm.global_variables_initializer()
+        saver = tf.train.Saver()
+    with Session(graph, devices={"GPU": 1}) as session:
+        session.run(start)
+        session.run(double)
+        prefix = saver.save(session, str(tmp_path / "model"))
+        session.run(double)
+        saver.restore(session, prefix)
+        np.testing.assert_array_equal(session.run(w.value()), X * 2)
+        session.run(double)
+        np.testing.assert_array_equal(session.run(w.value()), X * 4)
+    with Session(graph) as session:  # and on the CPU
+        saver.restore(session, prefix)
+        np.testing.assert_array_equal(session.run(w.value()), X * 2)
+
+
+def test_nodes_that_ask_for_nothing_are_put_on_the_gpu() -> None:
+    """As with TensorFlow: whatever has a kernel there."""
+    with gm.Graph().as_default() as graph:
+        x = gm.placeholder(gm.float32, [2, 3])
+        y = ops.transpose(x, [1, 0], name="y")
+        text = ops.as_string(y, name="text")
+    with Session(graph, devices={"GPU": 2}) as session:
+        assert session.run(text, {x: X}).shape == (3, 2)
+        placed = session.compiled(text, [x]).stages.placed
+        assert placed.node("y").device.endswith("GPU:0") and placed.node("text").device.endswith("CPU:0")
+        assert session.moved() == []  # it asked for nothing
+        assert session.wanting() == []  # nor has TensorFlow a kernel for texts
+
+
+def test_a_node_without_a_kernel_is_told_or_refused() -> None:
+    with gm.Graph().as_default() as graph:
+        x = gm.placeholder(gm.float32, [2, 3])
+        with graph.device(THERE):
+            y = ops.as_string(ops.transpose(x, [1, 0]), name="text")
+    with Session(graph, devices={"GPU": 1}) as session:
+        session.run(y, {x: X})
+        assert session.moved() == [
+            (
+                "AsString 'text' asked for /device:GPU:0 and runs on /job:localhost/replica:0/task:0/device:CPU:0: "
+                "there is no GPU kernel for AsString (string)"
+            )
+        ]
+    with (
+        Session(graph, devices={"GPU": 1}, allow_soft_placement=False) as session,
+        pytest.raises(
+            GraphError, match=r"node 'text': AsString \(string\) has no kernel for GPU, which it is bound to"
+        ),
+    ):
+        session.run(y, {x: X})
+
+
+def test_what_runs_on_the_cpu_for_want_of_a_kernel_is_listed(monkeypatch: pytest.MonkeyPatch) -> None:
+    registry.load("GPU")
+    monkeypatch.delitem(registry._kernels, ("Transpose", "GPU"))  # pyright: ignore[reportPrivateUsage]
+    with gm.Graph().as_default() as graph:
+
+        @tf.function
+        def turned(a: Any) -> Any:
+            return ops.transpose(a, [1, 0])
+
+        x = gm.placeholder(gm.float32, [2, 3])
+        y = ops.transpose(ops.transpose(x, [1, 0], name="first"), [1, 0], name="second")
+        with graph.device(THERE):
+            z = turned(y)
+    with Session(graph, devices={"GPU": 1}) as session:
+        np.testing.assert_array_equal(session.run(z, {x: X}), X.T)
+        assert session.wanting() == [
+            "Transpose 'first' and 1 more run on the CPU: there is no GPU kernel for Transpose (float32)"
+        ]
+        (line,) = session.moved()  # all of a function runs where it is called
+        assert "there is no GPU kernel for Transpose (float32) in function" in line
+
+
+def test_errors_on_the_device_name_their_node() -> None:
+    with gm.Graph().as_default() as graph:
+        x, shape = gm.placeholder(gm.float32, [None, 3]), gm.placeholder(gm.int32, [None])
+        with graph.device(THERE):
+            y = ops.reshape(x, shape, name="turned")
+    with Session(graph, devices={"GPU": 1}) as session, pytest.raises(InvalidArgumentError, match="turned"):
+        session.run(y, {x: X, shape: np.array([7], np.int32)})
