@@ -83,7 +83,12 @@ def _fake(chosen: str) -> Driver:
     kind, _, count = kind.partition(":")
     named = {name: value for name, _, value in (one.partition("=") for one in settings)}
     numbers = [count or "1", *named.values()]
-    if kind != "fake" or not set(named) <= {"seed", "memory"} or not all(n.isdecimal() for n in numbers):
+    if (
+        kind != "fake"
+        or not set(named) <= {"seed", "memory"}
+        or not all(n.isdecimal() for n in numbers)
+        or count == "0"
+    ):
         raise UsageError(f"{VARIABLE} is '{chosen}'; {_EXPECTED}")
     given = {name: int(value) for name, value in named.items()}
     return FakeDriver(int(count or "1"), seed=given.get("seed", 0), memory=given.get("memory", MEMORY))
