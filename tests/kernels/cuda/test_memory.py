@@ -110,6 +110,7 @@ def test_copies_between_gpus(gpu: CudaDevice, count: int) -> None:
         source = gpu.memory.copy_in(x)
         made = gpu.zeros((count,), np.int32)
         gpu.launch(combine(), blocks(count), source, made, 2, 0, count)
+        other.full((count,), np.int32, 6)  # in the memory that the copy gets
         there = other.memory.copy_across(made, gpu.memory)
         del made
         gpu.full((count,), np.int32, 5)
