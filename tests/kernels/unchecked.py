@@ -8,6 +8,9 @@ _ROWS = "updates out of range are left out"
 #: op to what they do instead
 UNCHECKED: dict[str, str] = {
     "Bincount": "numbers below 0 are left out",
+    "CropAndResize": "boxes of images that there are not have the value outside",
+    "CropAndResizeGradBoxes": "boxes of images that there are not have no gradient",
+    "CropAndResizeGradImage": "boxes of images that there are not give no gradient",
     "DenseBincount": "numbers below 0 are left out",
     "Div": "what is divided by 0 is any number",
     "FloorDiv": "what is divided by 0 is any number",

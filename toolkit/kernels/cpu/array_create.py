@@ -116,13 +116,7 @@ def one_hot(op: KernelNode) -> Compute:
     axis = op.attr("axis")
 
     def compute(indices: Array, depth: Array, on_value: Array, off_value: Array) -> Array:
-        require(
-            axis == -1 or 0 <= axis <= indices.ndim,
-            f"Expected axis to be -1 or between [0, {indices.ndim}]. But received: {axis}",
-        )
-        for value, name in ((depth, "depth"), (on_value, "on_value"), (off_value, "off_value")):
-            require_scalar(value, name)
-        require(depth >= 0, f"depth must be non-negative, got: {depth}")
+        one_hot_depth(indices, depth, on_value, off_value, axis)
         flat = indices.reshape(-1)
         inside = np.flatnonzero((flat >= 0) & (flat < depth))
         out = np.full((flat.size, int(depth)), off_value, on_value.dtype)
@@ -131,6 +125,22 @@ def one_hot(op: KernelNode) -> Compute:
         return last if axis in (-1, indices.ndim) else np.ascontiguousarray(np.moveaxis(last, -1, axis))
 
     return compute
+
+
+def one_hot_depth(indices: Any, depth: Array, on_value: Any, off_value: Any, axis: int) -> int:
+    """The size of the new axis.
+
+    Raises:
+        InvalidArgumentError: there is no place for it, or it is negative, or what is no scalar should be one.
+    """
+    require(
+        axis == -1 or 0 <= axis <= indices.ndim,
+        f"Expected axis to be -1 or between [0, {indices.ndim}]. But received: {axis}",
+    )
+    for value, name in ((depth, "depth"), (on_value, "on_value"), (off_value, "off_value")):
+        require_scalar(value, name)
+    require(depth >= 0, f"depth must be non-negative, got: {depth}")
+    return int(depth)
 
 
 def _pass(x: Array) -> Array:

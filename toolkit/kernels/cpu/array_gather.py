@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from toolkit.errors import InvalidArgumentError
@@ -59,25 +59,7 @@ def gather_v2(op: KernelNode) -> Compute:
     batch_attr = op.attr("batch_dims")
 
     def compute(params: Array, indices: Array, axis_input: Array) -> Array:
-        require_scalar(axis_input, "axis")
-        axis = int(axis_input)
-        if not -params.ndim <= axis < params.ndim:
-            raise InvalidArgumentError(f"Expected axis in the range [{-params.ndim}, {params.ndim}), but got {axis}")
-        axis %= params.ndim
-        batch = batch_attr
-        if batch != 0:
-            require(
-                -indices.ndim <= batch <= indices.ndim,
-                f"Expected batch_dims in the range [{-indices.ndim}, {indices.ndim}], but got {batch}",
-            )
-            batch = batch + indices.ndim if batch < 0 else batch
-            require(batch < params.ndim, f"batch_dims ({batch}) must be less than rank(params) ({params.ndim}).")
-            require(batch <= axis, f"batch_dims ({batch}) must be less than or equal to axis ({axis}).")
-            for d in range(batch):
-                require(
-                    params.shape[d] == indices.shape[d],
-                    f"params.shape[{d}]: {params.shape[d]} should be equal to indices.shape[{d}]: {indices.shape[d]}",
-                )
+        axis, batch = gather_axes(params, indices, axis_input, batch_attr)
         if batch == 0:
             return _take(params, indices, axis)
         lead, outer, inner = params.shape[:batch], params.shape[batch:axis], params.shape[axis + 1 :]
@@ -94,6 +76,34 @@ def gather_v2(op: KernelNode) -> Compute:
         return chosen.transpose(0, 2, 1, 3).reshape(shape)
 
     return compute
+
+
+def gather_axes(params: Any, indices: Any, axis_input: Array, batch: int) -> tuple[int, int]:
+    """The axis that is gathered along, and how many axes before it are of batches.
+
+    Raises:
+        InvalidArgumentError: there are no such axes, or the batches differ.
+    """
+    require_scalar(axis_input, "axis")
+    axis = int(axis_input)
+    if not -params.ndim <= axis < params.ndim:
+        raise InvalidArgumentError(f"Expected axis in the range [{-params.ndim}, {params.ndim}), but got {axis}")
+    axis %= params.ndim
+    if batch == 0:
+        return axis, 0
+    require(
+        -indices.ndim <= batch <= indices.ndim,
+        f"Expected batch_dims in the range [{-indices.ndim}, {indices.ndim}], but got {batch}",
+    )
+    batch = batch + indices.ndim if batch < 0 else batch
+    require(batch < params.ndim, f"batch_dims ({batch}) must be less than rank(params) ({params.ndim}).")
+    require(batch <= axis, f"batch_dims ({batch}) must be less than or equal to axis ({axis}).")
+    for d in range(batch):
+        require(
+            params.shape[d] == indices.shape[d],
+            f"params.shape[{d}]: {params.shape[d]} should be equal to indices.shape[{d}]: {indices.shape[d]}",
+        )
+    return axis, batch
 
 
 def _nd_index(indices: Array, shape: tuple[int, ...], what: str) -> tuple[Array, ...]:
@@ -114,22 +124,32 @@ def _nd_index(indices: Array, shape: tuple[int, ...], what: str) -> tuple[Array,
     return tuple(indices[..., i] for i in range(depth))
 
 
+def check_gather_nd(params: Any, indices: Any) -> int:
+    """How many coordinates an index has.
+
+    Raises:
+        InvalidArgumentError: it has more than the tensor, or there is nothing to take.
+    """
+    require(params.ndim >= 1, "params must be at least a vector")
+    require(indices.ndim >= 1, "indices must be at least a vector")
+    depth = indices.shape[-1]
+    require(
+        depth <= params.ndim,
+        f"index innermost dimension length must be <= params rank; saw: {depth} vs. {params.ndim}",
+    )
+    require(
+        params.size or 0 in indices.shape[:-1],
+        f"Requested more than 0 entries, but params is empty. Params shape: {shape_text(params)}",
+    )
+    return depth
+
+
 @kernel("GatherNd")
 def gather_nd(op: KernelNode) -> Compute:
     ignore_bad = ignores_bad_indices(op)
 
     def compute(params: Array, indices: Array) -> Array:
-        require(params.ndim >= 1, "params must be at least a vector")
-        require(indices.ndim >= 1, "indices must be at least a vector")
-        depth = indices.shape[-1]
-        require(
-            depth <= params.ndim,
-            f"index innermost dimension length must be <= params rank; saw: {depth} vs. {params.ndim}",
-        )
-        require(
-            params.size or 0 in indices.shape[:-1],
-            f"Requested more than 0 entries, but params is empty. Params shape: {shape_text(params)}",
-        )
+        depth = check_gather_nd(params, indices)
         if ignore_bad:
             limits = np.array(params.shape[:depth], np.int64)
             bad = ((indices < 0) | (indices >= limits)).any(axis=-1)
@@ -144,7 +164,7 @@ def gather_nd(op: KernelNode) -> Compute:
     return compute
 
 
-def _check_updates(shape: tuple[int, ...], indices: Array, updates: Array) -> None:
+def _check_updates(shape: tuple[int, ...], indices: Any, updates: Any) -> None:
     if indices.ndim < 1:
         raise InvalidArgumentError(f"Indices shape must have rank at least one. Found:{shape_text(indices)}")
     depth = indices.shape[-1]
@@ -165,10 +185,23 @@ def _as_rows(indices: Array) -> Array:
     return indices[:, None] if indices.ndim == 1 else indices
 
 
-def _check_not_empty(size: int, indices: Array, updates: Array) -> None:
+def _check_not_empty(size: int, indices: Any, updates: Any) -> None:
     """Indices and updates are empty together, or neither they nor the output are."""
     fits = not (indices.size or updates.size) or (size and indices.size and updates.size)
     require(fits, "Indices and updates specified for empty output")
+
+
+def check_scatter(shape: tuple[int, ...], indices: Any, updates: Any, size: int) -> None:
+    """Refuse updates that do not fit into a tensor, or where one is empty and the other is not.
+
+    Args:
+        size: 0 where the tensor takes none.
+
+    Raises:
+        InvalidArgumentError: they do not.
+    """
+    _check_updates(shape, indices, updates)
+    _check_not_empty(size, indices, updates)
 
 
 def scatter_nd_into(target: Array, indices: Array, updates: Array, how: Callable[..., Any] | None) -> None:
@@ -195,8 +228,7 @@ def scatter_nd(op: KernelNode) -> Compute:
         require(indices.ndim >= 1, f"Indices shape must have rank at least one. Found:{shape_text(indices)}")
         require(updates.ndim >= 1, f"Updates shape must have rank at least one. Found:{shape_text(updates)}")
         indices = _as_rows(indices)
-        _check_updates(sizes, indices, updates)
-        _check_not_empty(len(sizes), indices, updates)
+        check_scatter(sizes, indices, updates, len(sizes))
         if updates.dtype == object:
             out = np.full(sizes, b"", object)
         else:
@@ -234,8 +266,7 @@ def tensor_scatter(op: KernelNode) -> Compute:
     def compute(tensor: Array, indices: Array, updates: Array) -> Array:
         require(tensor.ndim >= 1, f"Tensor must be at least 1-D, got shape {shape_text(tensor)}")
         indices = _as_rows(indices)
-        _check_updates(tensor.shape, indices, updates)
-        _check_not_empty(tensor.size, indices, updates)
+        check_scatter(tensor.shape, indices, updates, tensor.size)
         if updates.size == 0:
             return tensor
         if ignore_bad:
@@ -257,17 +288,26 @@ def dynamic_partition(op: KernelNode) -> Compute:
     count = op.attr("num_partitions")
 
     def compute(data: Array, partitions: Array) -> list[Array]:
-        require(
-            data.shape[: partitions.ndim] == partitions.shape,
-            f"data.shape must start with partitions.shape, got data.shape = {shape_text(data)}, partitions.shape = "
-            f"{shape_text(partitions)}",
-        )
+        check_partitions(data, partitions)
         check_indices(partitions, count, "partitions")
         flat = data.reshape(partitions.size, *data.shape[partitions.ndim :])
         ids = partitions.reshape(-1)
         return [flat[ids == i] for i in range(count)]
 
     return compute
+
+
+def check_partitions(data: Any, partitions: Any) -> None:
+    """Refuse what has no partition for each row.
+
+    Raises:
+        InvalidArgumentError: the shapes say so.
+    """
+    require(
+        data.shape[: partitions.ndim] == partitions.shape,
+        f"data.shape must start with partitions.shape, got data.shape = {shape_text(data)}, partitions.shape = "
+        f"{shape_text(partitions)}",
+    )
 
 
 @kernel("DynamicStitch", "ParallelDynamicStitch")
@@ -277,17 +317,7 @@ def dynamic_stitch(op: KernelNode) -> Compute:
 
     def compute(*args: Array) -> Array:
         indices, data = args[:count], args[count:]
-        inner = data[0].shape[indices[0].ndim :]
-        for i, (index, value) in enumerate(zip(indices, data, strict=True)):
-            require(
-                value.shape[: index.ndim] == index.shape,
-                f"data[{i}].shape = {shape_text(value)} does not start with indices[{i}].shape = {shape_text(index)}",
-            )
-            require(
-                value.shape[index.ndim :] == inner,
-                f"Need data[0].shape[{indices[0].ndim}:] = data[{i}].shape[{index.ndim}:], got data[0].shape = "
-                f"{shape_text(data[0])}, data[{i}].shape = {shape_text(value)}",
-            )
+        inner = check_stitched(indices, data)
         size = max((int(i.max()) + 1 for i in indices if i.size), default=0)
         out = np.full((size, *inner), b"" if data[0].dtype == object else 0, data[0].dtype)
         for index, value in zip(indices, data, strict=True):
@@ -296,3 +326,23 @@ def dynamic_stitch(op: KernelNode) -> Compute:
         return out
 
     return compute
+
+
+def check_stitched(indices: Sequence[Any], data: Sequence[Any]) -> tuple[int, ...]:
+    """The shape of the slices that are stitched.
+
+    Raises:
+        InvalidArgumentError: they have several, or there is no index for each.
+    """
+    inner: tuple[int, ...] = data[0].shape[indices[0].ndim :]
+    for i, (index, value) in enumerate(zip(indices, data, strict=True)):
+        require(
+            value.shape[: index.ndim] == index.shape,
+            f"data[{i}].shape = {shape_text(value)} does not start with indices[{i}].shape = {shape_text(index)}",
+        )
+        require(
+            value.shape[index.ndim :] == inner,
+            f"Need data[0].shape[{indices[0].ndim}:] = data[{i}].shape[{index.ndim}:], got data[0].shape = "
+            f"{shape_text(data[0])}, data[{i}].shape = {shape_text(value)}",
+        )
+    return inner

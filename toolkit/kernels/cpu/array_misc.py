@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from toolkit.errors import InvalidArgumentError
 from toolkit.kernels.cpu.common import np, require, require_vector, shape_text, to_ints, wide, wrap_axis
 from toolkit.kernels.cpu.sorting import descending_order
@@ -57,17 +59,7 @@ def inplace(op: KernelNode) -> Compute:
     takes = number or (how is None and dtype.kind in "bs")
 
     def compute(x: Array, rows: Array, v: Array) -> Array:
-        require_vector(rows, "i")
-        require(x.ndim, "x must have rows, not be a scalar")
-        require(x.ndim == v.ndim, f"x and v shape doesn't match (ranks differ): {shape_text(x)} vs. {shape_text(v)}")
-        require(
-            x.shape[1:] == v.shape[1:],
-            f"x and v shape doesn't match beyond the first dimension: {shape_text(x)} vs. {shape_text(v)}",
-        )
-        require(
-            len(rows) == v.shape[0], f"i and x shape doesn't match at index 0: {shape_text(rows)} vs. {shape_text(v)}"
-        )
-        require(x.shape[0] > 0 or not len(rows), "x has no rows")
+        check_rows_in_place(x, rows, v)
         out = x.copy()
         if not v.size:
             return out
@@ -82,17 +74,70 @@ def inplace(op: KernelNode) -> Compute:
     return compute
 
 
-@kernel("DataFormatVecPermute", "DataFormatDimMap")
-def data_format(op: KernelNode) -> Compute:
-    """Per-dimension values, or dimension numbers, from one layout such as NHWC to another."""
+def check_rows_in_place(x: Any, rows: Any, v: Any) -> None:
+    """Refuse what are no rows of x.
+
+    Raises:
+        InvalidArgumentError: the shapes say so.
+    """
+    require_vector(rows, "i")
+    require(x.ndim, "x must have rows, not be a scalar")
+    require(x.ndim == v.ndim, f"x and v shape doesn't match (ranks differ): {shape_text(x)} vs. {shape_text(v)}")
+    require(
+        x.shape[1:] == v.shape[1:],
+        f"x and v shape doesn't match beyond the first dimension: {shape_text(x)} vs. {shape_text(v)}",
+    )
+    count = rows.shape[0]
+    require(count == v.shape[0], f"i and x shape doesn't match at index 0: {shape_text(rows)} vs. {shape_text(v)}")
+    require(x.shape[0] > 0 or not count, "x has no rows")
+
+
+def format_tables(op: KernelNode) -> tuple[list[int], list[int], list[int]]:
+    """From one layout such as NHWC to another.
+
+    Returns:
+        Where each dimension goes; where each of all comes from, and each of the spatial ones among themselves.
+
+    Raises:
+        InvalidArgumentError: they have other letters, or not 4 or 5.
+    """
     source, target = op.text("src_format"), op.text("dst_format")
     rank = len(source)
     if sorted(source) != sorted(target) or rank not in (4, 5):
         raise InvalidArgumentError(
             f"src_format '{source}' and dst_format '{target}' must be permutations of 4 or 5 letters"
         )
+    spatial = ["".join(letter for letter in text if letter not in "NC") for text in (source, target)]
+    return (
+        [target.index(letter) for letter in source],
+        [source.index(letter) for letter in target],
+        [spatial[0].index(letter) for letter in spatial[1]],
+    )
+
+
+def check_permuted(x: Any, rank: int) -> int:
+    """Which table of `format_tables`' two last ones is for a tensor.
+
+    Raises:
+        InvalidArgumentError: none is.
+    """
+    require(x.ndim in (1, 2), f"input must be a vector or 2D tensor, but got shape {shape_text(x)}")
+    require(
+        x.shape[0] in (rank, rank - 2),
+        f"1D input must be of size {rank} or {rank - 2}, but got shape {shape_text(x)}",
+    )
+    if x.ndim == 2:
+        require(x.shape[1] == 2, f"Second dimension of 2D input must be of size 2, but got shape {shape_text(x)}")
+    return 0 if x.shape[0] == rank else 1
+
+
+@kernel("DataFormatVecPermute", "DataFormatDimMap")
+def data_format(op: KernelNode) -> Compute:
+    """Per-dimension values, or dimension numbers, from one layout such as NHWC to another."""
+    places, *tables = format_tables(op)
+    rank = len(places)
     if op.op == "DataFormatDimMap":
-        table = np.array([target.index(letter) for letter in source])
+        table = np.array(places)
 
         def dim_map(x: Array) -> Array:
             outside = (x < -rank) | (x >= rank)
@@ -102,17 +147,7 @@ def data_format(op: KernelNode) -> Compute:
         return dim_map
 
     def permute(x: Array) -> Array:
-        require(x.ndim in (1, 2), f"input must be a vector or 2D tensor, but got shape {shape_text(x)}")
-        require(
-            x.shape[0] in (rank, rank - 2),
-            f"1D input must be of size {rank} or {rank - 2}, but got shape {shape_text(x)}",
-        )
-        if x.ndim == 2:
-            require(x.shape[1] == 2, f"Second dimension of 2D input must be of size 2, but got shape {shape_text(x)}")
-        letters = source, target
-        if x.shape[0] == rank - 2:
-            letters = tuple("".join(c for c in text if c not in "NC") for text in (source, target))
-        return x[[letters[0].index(c) for c in letters[1]]]
+        return x[tables[check_permuted(x, rank)]]
 
     return permute
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from toolkit.errors import FailedPreconditionError
 from toolkit.graph import dtypes
 from toolkit.kernels.cpu.common import np, require, require_scalar, shape_text, wide
@@ -50,7 +52,12 @@ def hsv_to_rgb(hsv: Array) -> Array:
     return ((1 - saturation) + saturation * _fractions(hsv[..., 0])) * value
 
 
-def _check_colors(images: Array) -> None:
+def check_colors(images: Any) -> None:
+    """Refuse what has no three channels.
+
+    Raises:
+        FailedPreconditionError, InvalidArgumentError: it has not.
+    """
     require(np.ndim(images) >= 1, "input must be at least 1D")
     if images.shape[-1] != 3:
         raise FailedPreconditionError(f"input must have 3 channels but input only has {images.shape[-1]} channels.")
@@ -58,17 +65,22 @@ def _check_colors(images: Array) -> None:
 
 @simple("RGBToHSV", types={"T": FLOATING})
 def rgb_to_hsv_kernel(images: Array) -> Array:
-    _check_colors(images)
+    check_colors(images)
     return rgb_to_hsv(wide(images)).astype(images.dtype, copy=False)
 
 
 @simple("HSVToRGB", types={"T": FLOATING})
 def hsv_to_rgb_kernel(images: Array) -> Array:
-    _check_colors(images)
+    check_colors(images)
     return hsv_to_rgb(wide(images)).astype(images.dtype, copy=False)
 
 
-def _check_adjusted(images: Array, amount: Array, name: str) -> None:
+def check_adjusted(images: Any, amount: Any, name: str) -> None:
+    """Refuse what are no images with three channels and an amount.
+
+    Raises:
+        InvalidArgumentError: they are not.
+    """
     require(np.ndim(images) >= 3, f"input must be at least 3-D, got shape {shape_text(images)}")
     require_scalar(amount, name)
     require(images.shape[-1] == 3, f"input must have 3 channels but instead has {images.shape[-1]} channels.")
@@ -77,7 +89,7 @@ def _check_adjusted(images: Array, amount: Array, name: str) -> None:
 @simple("AdjustHue", types=_ADJUST_TYPES)
 def adjust_hue(images: Array, delta: Array) -> Array:
     """Turns the hue by `delta`, 1 being once around; the largest and the least channel stay."""
-    _check_adjusted(images, delta, "delta")
+    check_adjusted(images, delta, "delta")
     rgb = wide(images)
     top, low = rgb.max(axis=-1), rgb.min(axis=-1)
     hue = np.mod(_hue(rgb, top, top - low) + delta, np.float32(1))
@@ -86,7 +98,7 @@ def adjust_hue(images: Array, delta: Array) -> Array:
 
 @simple("AdjustSaturation", types=_ADJUST_TYPES)
 def adjust_saturation(images: Array, scale: Array) -> Array:
-    _check_adjusted(images, scale, "scale")
+    check_adjusted(images, scale, "scale")
     hsv = rgb_to_hsv(wide(images))
     hsv[..., 1] = np.clip(hsv[..., 1] * scale, 0, 1)
     return hsv_to_rgb(hsv).astype(images.dtype, copy=False)
@@ -98,7 +110,12 @@ def _contrast(images: Array, factor: Array) -> Array:
     return (images - mean) * factor + mean
 
 
-def _check_contrast(images: Array, *values: tuple[Array, str]) -> None:
+def check_contrast(images: Any, *values: tuple[Any, str]) -> None:
+    """Refuse what are no images, or no scalars.
+
+    Raises:
+        InvalidArgumentError: they are not.
+    """
     require(np.ndim(images) >= 3, f"input must be at least 3-D, got shape {shape_text(images)}")
     for value, name in values:
         require_scalar(value, name)
@@ -106,7 +123,7 @@ def _check_contrast(images: Array, *values: tuple[Array, str]) -> None:
 
 @simple("AdjustContrastv2", types=_ADJUST_TYPES)
 def adjust_contrast_v2(images: Array, factor: Array) -> Array:
-    _check_contrast(images, (factor, "contrast_factor"))
+    check_contrast(images, (factor, "contrast_factor"))
     return _contrast(wide(images), factor).astype(images.dtype, copy=False) if images.size else images
 
 
@@ -115,7 +132,7 @@ def adjust_contrast(op: KernelNode) -> Compute:
     """The old op: float32 out, between bounds."""
 
     def compute(images: Array, factor: Array, least: Array, most: Array) -> Array:
-        _check_contrast(images, (factor, "contrast_factor"), (least, "min_value"), (most, "max_value"))
+        check_contrast(images, (factor, "contrast_factor"), (least, "min_value"), (most, "max_value"))
         x = images.astype(np.float32)
         return np.minimum(np.maximum(_contrast(x, factor), least), most) if x.size else x
 

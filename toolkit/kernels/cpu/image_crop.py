@@ -7,6 +7,7 @@ crop takes the extrapolation value. Everything is computed in float32.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from toolkit.errors import OutOfRangeError
 from toolkit.graph import dtypes
@@ -59,6 +60,11 @@ def samples(start: Array, end: Array, size: int, out: int) -> Samples:
 
 
 def _check_boxes(boxes: Array, index: Array, batch: int) -> None:
+    if index.size and (index.min() < 0 or index.max() >= batch):
+        raise OutOfRangeError(f"box_index has values outside [0, {batch})")
+
+
+def _check_shapes(boxes: Any, index: Any) -> None:
     require(
         np.ndim(boxes) == 2 and boxes.shape[1] == 4, f"boxes must have shape [num_boxes,4], got {shape_text(boxes)}"
     )
@@ -66,16 +72,69 @@ def _check_boxes(boxes: Array, index: Array, batch: int) -> None:
         np.ndim(index) == 1 and index.shape[0] == boxes.shape[0],
         f"box_ind must have one entry for each of the {boxes.shape[0]} boxes, got {shape_text(index)}",
     )
-    if index.size and (index.min() < 0 or index.max() >= batch):
-        raise OutOfRangeError(f"box_index has values outside [0, {batch})")
+
+
+def check_crop(image: Any, boxes: Any, index: Any, crop: Array) -> tuple[int, int]:
+    """Height and width of crops.
+
+    Raises:
+        InvalidArgumentError: images, boxes or sizes are none.
+    """
+    require_rank(image, 4, "input image")
+    require(min(image.shape[1:3]) > 0, f"image dimensions must be positive, got {shape_text(image)}")
+    require(np.ndim(crop) == 1 and np.size(crop) == 2, f"crop_size must have two elements, got {shape_text(crop)}")
+    height, width = to_ints(crop)
+    require(height > 0 and width > 0, f"crop dimensions must be positive, got {height} x {width}")
+    _check_shapes(boxes, index)
+    return height, width
+
+
+def check_crop_of_image(grads: Any, boxes: Any, index: Any, image_size: Array) -> tuple[int, int, int, int]:
+    """The shape of the images that crops were cut from.
+
+    Raises:
+        InvalidArgumentError: it is none, or gradients or boxes do not fit.
+    """
+    require_rank(grads, 4, "grads image")
+    require(min(grads.shape[1:3]) > 0, f"grads dimensions must be positive, got {shape_text(grads)}")
+    require(
+        np.ndim(image_size) == 1 and np.size(image_size) == 4,
+        f"image_size must have four elements, got {shape_text(image_size)}",
+    )
+    batch, height, width, channels = to_ints(image_size)
+    shape = batch, height, width, channels
+    require(min(height, width) > 0, f"image dimensions must be positive, got {list(shape)}")
+    require(channels == grads.shape[3], f"image_size and grads are incompatible: {channels} and {grads.shape[3]}")
+    require(boxes.shape[:1] == grads.shape[:1], f"boxes and grads have {boxes.shape[:1]} and {grads.shape[:1]} rows")
+    _check_shapes(boxes, index)
+    return shape
+
+
+def check_crop_of_boxes(grads: Any, image: Any, boxes: Any, index: Any) -> None:
+    """Refuse gradients that are none of crops of images.
+
+    Raises:
+        InvalidArgumentError: the shapes say so.
+    """
+    require_rank(grads, 4, "grads image")
+    require(min(grads.shape[1:3]) > 0, f"grads dimensions must be positive, got {shape_text(grads)}")
+    require_rank(image, 4, "input image")
+    require(min(image.shape[1:3]) > 0, f"image dimensions must be positive, got {shape_text(image)}")
+    require(image.shape[3] == grads.shape[3], f"image and grads have {image.shape[3]} and {grads.shape[3]} channels")
+    require(boxes.shape[:1] == grads.shape[:1], f"boxes and grads have {boxes.shape[:1]} and {grads.shape[:1]} rows")
+    _check_shapes(boxes, index)
 
 
 def _corners(boxes: Array) -> tuple[Array, Array, Array, Array]:
     return boxes[:, 0], boxes[:, 1], boxes[:, 2], boxes[:, 3]
 
 
-def _method(op: KernelNode) -> bool:
-    """True for nearest."""
+def crop_method(op: KernelNode) -> bool:
+    """True for nearest.
+
+    Raises:
+        InvalidArgumentError: it is neither that nor bilinear.
+    """
     method = op.text("method")
     require(method in ("bilinear", "nearest"), f"method must be 'bilinear' or 'nearest', not '{method}'")
     return method == "nearest"
@@ -83,15 +142,11 @@ def _method(op: KernelNode) -> bool:
 
 @kernel("CropAndResize", types={"T": REAL})
 def crop_and_resize(op: KernelNode) -> Compute:
-    is_nearest = _method(op)
+    is_nearest = crop_method(op)
     outside = _F(op.attr("extrapolation_value"))
 
     def compute(image: Array, boxes: Array, index: Array, crop: Array) -> Array:
-        require_rank(image, 4, "input image")
-        require(min(image.shape[1:3]) > 0, f"image dimensions must be positive, got {shape_text(image)}")
-        require(np.ndim(crop) == 1 and np.size(crop) == 2, f"crop_size must have two elements, got {shape_text(crop)}")
-        height, width = to_ints(crop)
-        require(height > 0 and width > 0, f"crop dimensions must be positive, got {height} x {width}")
+        height, width = check_crop(image, boxes, index, crop)
         _check_boxes(boxes, index, image.shape[0])
         require_room((len(boxes), height, width, image.shape[3]), _F)
         y1, x1, y2, x2 = _corners(boxes)
@@ -119,22 +174,11 @@ def crop_and_resize(op: KernelNode) -> Compute:
 
 @kernel("CropAndResizeGradImage", types={"T": [dtypes.float16, dtypes.float32, dtypes.float64]})
 def gradient_of_image(op: KernelNode) -> Compute:
-    is_nearest = _method(op)
+    is_nearest = crop_method(op)
     dtype = op.attr("T").numpy
 
     def compute(grads: Array, boxes: Array, index: Array, image_size: Array) -> Array:
-        require_rank(grads, 4, "grads image")
-        require(min(grads.shape[1:3]) > 0, f"grads dimensions must be positive, got {shape_text(grads)}")
-        require(
-            np.ndim(image_size) == 1 and np.size(image_size) == 4,
-            f"image_size must have four elements, got {shape_text(image_size)}",
-        )
-        shape = tuple(to_ints(image_size))
-        require(min(shape[1:3]) > 0, f"image dimensions must be positive, got {list(shape)}")
-        require(shape[3] == grads.shape[3], f"image_size and grads are incompatible: {shape[3]} and {grads.shape[3]}")
-        require(
-            boxes.shape[:1] == grads.shape[:1], f"boxes and grads have {boxes.shape[:1]} and {grads.shape[:1]} rows"
-        )
+        shape = check_crop_of_image(grads, boxes, index, image_size)
         _check_boxes(boxes, index, shape[0])
         y1, x1, y2, x2 = _corners(boxes)
         rows, columns = samples(y1, y2, shape[1], grads.shape[1]), samples(x1, x2, shape[2], grads.shape[2])
@@ -161,16 +205,7 @@ def gradient_of_boxes(op: KernelNode) -> Compute:
     require(op.text("method") == "bilinear", "method must be 'bilinear'")
 
     def compute(grads: Array, image: Array, boxes: Array, index: Array) -> Array:
-        require_rank(grads, 4, "grads image")
-        require(min(grads.shape[1:3]) > 0, f"grads dimensions must be positive, got {shape_text(grads)}")
-        require_rank(image, 4, "input image")
-        require(min(image.shape[1:3]) > 0, f"image dimensions must be positive, got {shape_text(image)}")
-        require(
-            image.shape[3] == grads.shape[3], f"image and grads have {image.shape[3]} and {grads.shape[3]} channels"
-        )
-        require(
-            boxes.shape[:1] == grads.shape[:1], f"boxes and grads have {boxes.shape[:1]} and {grads.shape[:1]} rows"
-        )
+        check_crop_of_boxes(grads, image, boxes, index)
         _check_boxes(boxes, index, image.shape[0])
         y1, x1, y2, x2 = _corners(boxes)
         height, width = grads.shape[1:3]

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from toolkit.errors import OutOfRangeError, UnimplementedError
 from toolkit.kernels.cpu.common import np, require, require_rank
-from toolkit.kernels.cpu.nn_window import WindowSpec
+from toolkit.kernels.cpu.nn_window import Windows, WindowSpec
 from toolkit.kernels.registry import COMPLEX, REAL, Compute, KernelNode, kernel
 from toolkit.kernels.types import Array
 
@@ -32,20 +34,40 @@ def _covered(sizes: tuple[int, ...], window: tuple[int, ...], strides: tuple[int
     return tuple(parts)
 
 
-@kernel("ExtractImagePatches", types={"T": REAL | COMPLEX})
-@kernel("ExtractVolumePatches", types={"T": REAL})
-def extract_patches(op: KernelNode) -> Compute:
-    """(N, spatial..., C) to (N, out..., window x C): windows in row-major order, channels innermost."""
+def patch_windows(
+    op: KernelNode,
+) -> tuple[int, tuple[int, ...], Callable[[tuple[int, ...]], tuple[tuple[slice, ...], Windows]]]:
+    """The rank of images, the window, and a function of spatial sizes: which part of an input counts, and the windows
+    over that.
+
+    Raises:
+        InvalidArgumentError, OutOfRangeError, UnimplementedError: the attributes are no windows.
+    """
     rank = 4 if op.op == "ExtractImagePatches" else 5
     window, strides = _spatial(op, "ksizes", rank), _spatial(op, "strides", rank)
     rates = _spatial(op, "rates", rank) if rank == 4 else (1,) * 3
     spec = WindowSpec(strides, rates, op.text("padding"), (), op.name)
 
+    def find(sizes: tuple[int, ...]) -> tuple[tuple[slice, ...], Windows]:
+        covered = (slice(None),) * (rank - 1)
+        if rank == 5 and spec.padding == "SAME":
+            covered = _covered(sizes, window, strides)
+            sizes = tuple(len(range(n)[part]) for n, part in zip(sizes, covered[1:], strict=True))
+        return covered, spec.over(sizes, window)
+
+    return rank, window, find
+
+
+@kernel("ExtractImagePatches", types={"T": REAL | COMPLEX})
+@kernel("ExtractVolumePatches", types={"T": REAL})
+def extract_patches(op: KernelNode) -> Compute:
+    """(N, spatial..., C) to (N, out..., window x C): windows in row-major order, channels innermost."""
+    rank, window, find = patch_windows(op)
+
     def compute(x: Array) -> Array:
         require_rank(x, rank, "input")
-        if rank == 5 and spec.padding == "SAME":
-            x = x[_covered(x.shape[1:-1], window, strides)]
-        windows = spec.over(x.shape[1:-1], window)
+        covered, windows = find(x.shape[1:-1])
+        x = x[covered]
         if 0 in windows.out or x.size == 0:
             return np.zeros((x.shape[0], *windows.out, int(np.prod(window)) * x.shape[-1]), x.dtype)
         padded = np.ascontiguousarray(windows.pad(x))

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from toolkit.graph import dtypes
 from toolkit.kernels.cpu.common import np, require, require_rank, require_room, shape_text, to_ints
@@ -125,7 +126,7 @@ def output_size(size: Array) -> tuple[int, int]:
     return height, width
 
 
-def check_images(images: Array) -> None:
+def check_images(images: Any) -> None:
     """Refuse what is no batch of images.
 
     Raises:
@@ -234,7 +235,12 @@ def nearest_gradient(op: KernelNode) -> Compute:
     return compute
 
 
-def _check_gradient(grads: Array, image: Array) -> None:
+def check_gradient(grads: Any, image: Any) -> None:
+    """Refuse gradients that are none of an image.
+
+    Raises:
+        InvalidArgumentError: the shapes say so.
+    """
     require_rank(grads, 4, "grads")
     require_rank(image, 4, "original_image")
     check_images(grads)
@@ -255,7 +261,7 @@ def bilinear_gradient(op: KernelNode) -> Compute:
         return gather_back(dy * (1 - far), lower, size, axis) + gather_back(dy * far, upper, size, axis)
 
     def compute(grads: Array, image: Array) -> Array:
-        _check_gradient(grads, image)
+        check_gradient(grads, image)
         return along(along(grads, image.shape[1], 1), image.shape[2], 2).astype(image.dtype)
 
     return compute
@@ -272,7 +278,7 @@ def bicubic_gradient(op: KernelNode) -> Compute:
         return total
 
     def compute(grads: Array, image: Array) -> Array:
-        _check_gradient(grads, image)
+        check_gradient(grads, image)
         return along(along(grads, image.shape[1], 1), image.shape[2], 2).astype(image.dtype)
 
     return compute

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from toolkit.graph import dtypes
 from toolkit.kernels.cpu.common import np, require, require_rank, require_scalar, shape_text, to_ints
@@ -55,30 +56,50 @@ _MODES: dict[str, Callable[[Array, int], Array]] = {
 }
 
 
-@kernel("ImageProjectiveTransformV2", "ImageProjectiveTransformV3", types={"dtype": _TYPES})
-def image_projective_transform(op: KernelNode) -> Compute:
-    """images (N, H, W, C); transforms (N or 1, 8); V3 is given the value outside, V2 takes 0."""
-    mode_name, interpolation = op.text("fill_mode"), op.text("interpolation")
-    require(mode_name in _MODES, f"Invalid mode {mode_name}, expected REFLECT, WRAP, CONSTANT or NEAREST.")
+def transform_methods(op: KernelNode) -> tuple[str, str]:
+    """What lies outside of images, and how pixels between pixels are made.
+
+    Raises:
+        InvalidArgumentError: there are no such.
+    """
+    mode, interpolation = op.text("fill_mode"), op.text("interpolation")
+    require(mode in _MODES, f"Invalid mode {mode}, expected REFLECT, WRAP, CONSTANT or NEAREST.")
     require(
         interpolation in ("NEAREST", "BILINEAR"),
         f"Invalid interpolation {interpolation}, expected NEAREST or BILINEAR.",
     )
+    return mode, interpolation
+
+
+def check_transform(images: Any, transforms: Any, size: Array, fill: Array | None) -> tuple[int, int]:
+    """Height and width of the result.
+
+    Raises:
+        InvalidArgumentError: they are none, or there is no transform for each image.
+    """
+    require_rank(images, 4, "Input images")
+    require(
+        np.ndim(transforms) == 2 and (transforms.shape[0] in (images.shape[0], 1)) and transforms.shape[1] == 8,
+        f"Input transform should be num_images x 8 or 1 x 8, got {shape_text(transforms)}",
+    )
+    require(np.ndim(size) == 1, f"output shape must be 1-dimensional, got {shape_text(size)}")
+    require(np.size(size) == 2, f"output shape must have two elements, got {shape_text(size)}")
+    height, width = to_ints(size)
+    require(height > 0 and width > 0, f"output image must be of non-zero size, got {height} x {width}")
+    if fill is not None:
+        require_scalar(fill, "fill_value")
+    return height, width
+
+
+@kernel("ImageProjectiveTransformV2", "ImageProjectiveTransformV3", types={"dtype": _TYPES})
+def image_projective_transform(op: KernelNode) -> Compute:
+    """images (N, H, W, C); transforms (N or 1, 8); V3 is given the value outside, V2 takes 0."""
+    mode_name, interpolation = transform_methods(op)
     mode = _MODES[mode_name]
     given = op.op == "ImageProjectiveTransformV3"
 
     def compute(images: Array, transforms: Array, size: Array, fill: Array | None = None) -> Array:
-        require_rank(images, 4, "Input images")
-        require(
-            np.ndim(transforms) == 2 and (transforms.shape[0] in (images.shape[0], 1)) and transforms.shape[1] == 8,
-            f"Input transform should be num_images x 8 or 1 x 8, got {shape_text(transforms)}",
-        )
-        require(np.ndim(size) == 1, f"output shape must be 1-dimensional, got {shape_text(size)}")
-        require(np.size(size) == 2, f"output shape must have two elements, got {shape_text(size)}")
-        height, width = to_ints(size)
-        require(height > 0 and width > 0, f"output image must be of non-zero size, got {height} x {width}")
-        if given:
-            require_scalar(fill, "fill_value")
+        height, width = check_transform(images, transforms, size, fill)
         outside = _F(fill if given else 0).astype(images.dtype)
         t = transforms.astype(_F)[:, :, None, None]
         y, x = np.arange(height, dtype=_F)[:, None], np.arange(width, dtype=_F)

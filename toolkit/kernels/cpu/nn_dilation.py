@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from toolkit.kernels.cpu.common import np, require, require_rank, shape_text
 from toolkit.kernels.cpu.nn_pool import lowest
 from toolkit.kernels.cpu.nn_window import Windows, WindowSpec
@@ -11,7 +13,12 @@ from toolkit.kernels.types import Array
 _TYPES = {"T": REAL}
 
 
-def _spec(op: KernelNode) -> WindowSpec:
+def dilation_spec(op: KernelNode) -> WindowSpec:
+    """The windows of a node.
+
+    Raises:
+        InvalidArgumentError: its attributes are none.
+    """
     both: list[tuple[int, ...]] = []
     for name in ("strides", "rates"):
         values: list[int] = list(op.attr(name))
@@ -22,7 +29,12 @@ def _spec(op: KernelNode) -> WindowSpec:
     return WindowSpec(both[0], both[1], op.text("padding"), (), op.name)
 
 
-def _windows(spec: WindowSpec, x: Array, w: Array) -> Windows:
+def dilation_windows(spec: WindowSpec, x: Any, w: Any) -> Windows:
+    """The windows over an input.
+
+    Raises:
+        InvalidArgumentError: input and filter do not fit.
+    """
     require_rank(x, 4, "input")
     require_rank(w, 3, "filter")
     require(x.shape[3] == w.shape[2], f"input and filter must have the same depth: {x.shape[3]} vs {w.shape[2]}")
@@ -46,25 +58,34 @@ def _best(x: Array, w: Array, windows: Windows) -> tuple[Array, Array]:
 
 @kernel("Dilation2D", types=_TYPES)
 def dilation(op: KernelNode) -> Compute:
-    spec = _spec(op)
+    spec = dilation_spec(op)
 
     def compute(x: Array, w: Array) -> Array:
-        return _best(x, w, _windows(spec, x, w))[0]
+        return _best(x, w, dilation_windows(spec, x, w))[0]
 
     return compute
 
 
-def _gradient_setup(spec: WindowSpec, x: Array, w: Array, dy: Array) -> tuple[Windows, Array]:
-    windows = _windows(spec, x, w)
+def check_backprop(windows: Windows, x: Any, dy: Any) -> None:
+    """Refuse gradients that are none of the outputs.
+
+    Raises:
+        InvalidArgumentError: they have another shape.
+    """
     expected = (x.shape[0], *windows.out, x.shape[3])
     require(dy.shape == expected, f"out_backprop must have shape {shape_text(expected)}, got {shape_text(dy)}")
+
+
+def _gradient_setup(spec: WindowSpec, x: Array, w: Array, dy: Array) -> tuple[Windows, Array]:
+    windows = dilation_windows(spec, x, w)
+    check_backprop(windows, x, dy)
     return windows, _best(x, w, windows)[1]
 
 
 @kernel("Dilation2DBackpropInput", types=_TYPES)
 def dilation_backprop_input(op: KernelNode) -> Compute:
     """Each output's gradient goes to the input that gave the maximum."""
-    spec = _spec(op)
+    spec = dilation_spec(op)
 
     def compute(x: Array, w: Array, dy: Array) -> Array:
         windows, tap_of = _gradient_setup(spec, x, w, dy)
@@ -79,7 +100,7 @@ def dilation_backprop_input(op: KernelNode) -> Compute:
 @kernel("Dilation2DBackpropFilter", types=_TYPES)
 def dilation_backprop_filter(op: KernelNode) -> Compute:
     """Each output's gradient goes to the filter's tap that gave the maximum."""
-    spec = _spec(op)
+    spec = dilation_spec(op)
 
     def compute(x: Array, w: Array, dy: Array) -> Array:
         windows, tap_of = _gradient_setup(spec, x, w, dy)

@@ -5,6 +5,8 @@ A quantized tensor is an array of plain integers with the two float32 numbers th
 
 from __future__ import annotations
 
+from typing import Any
+
 from toolkit.errors import InvalidArgumentError
 from toolkit.kernels.cpu.common import np, require, require_scalar, shape_text, wide
 from toolkit.kernels.registry import Compute, KernelNode, kernel
@@ -366,12 +368,17 @@ def _nudge(a: Array, b: Array, bits: int, narrow: bool) -> tuple[Array, Array, A
     return (first - place) * step, (last - place) * step, step
 
 
-def _fake(x: Array, a: Array, b: Array, bits: int, narrow: bool) -> Array:
+def fake_quant_steps(a: Array, b: Array, bits: int, narrow: bool) -> tuple[Array, Array, Array, Array, Array, Array]:
+    """Of a range: low, high, step, 1 / step, the number of the step that 0 is, and whether the range is empty."""
     low, high, step = _nudge(a, b, bits, narrow)
     inverse = F32(1) / step
-    zero = np.floor(-low * inverse + F32(0.5))
+    return low, high, step, inverse, np.floor(-low * inverse + F32(0.5)), (a == 0) & (b == 0)
+
+
+def _fake(x: Array, a: Array, b: Array, bits: int, narrow: bool) -> Array:
+    low, high, step, inverse, zero, is_empty = fake_quant_steps(a, b, bits, narrow)
     level = np.floor((np.clip(x, low, high) - low) * inverse - zero + F32(0.5))
-    return np.where((a == 0) & (b == 0), F32(0), level * step).astype(F32)
+    return np.where(is_empty, F32(0), level * step).astype(F32)
 
 
 def _fake_grad(dy: Array, x: Array, a: Array, b: Array, bits: int, narrow: bool) -> tuple[Array, Array, Array]:
@@ -387,7 +394,12 @@ def _fake_grad(dy: Array, x: Array, a: Array, b: Array, bits: int, narrow: bool)
     )
 
 
-def _quant_attrs(op: KernelNode) -> tuple[int, bool]:
+def fake_quant_attributes(op: KernelNode) -> tuple[int, bool]:
+    """How many bits, and whether the lowest number is left out.
+
+    Raises:
+        InvalidArgumentError: there are no so many bits.
+    """
     bits = op.attr("num_bits")
     require(2 <= bits <= 16, f"num_bits must be between 2 and 16, inclusive, got {bits}")
     return bits, bool(op.attr("narrow_range"))
@@ -395,7 +407,7 @@ def _quant_attrs(op: KernelNode) -> tuple[int, bool]:
 
 @kernel("FakeQuantWithMinMaxArgs", "FakeQuantWithMinMaxArgsGradient")
 def fake_quant_args(op: KernelNode) -> Compute:
-    bits, narrow = _quant_attrs(op)
+    bits, narrow = fake_quant_attributes(op)
     a, b = F32(op.attr("min")), F32(op.attr("max"))
     require(a < b, f"min has to be smaller than max, was: {a} >= {b}")
 
@@ -409,25 +421,29 @@ def fake_quant_args(op: KernelNode) -> Compute:
     return backward if op.op.endswith("Gradient") else forward
 
 
-def _channels(x: Array, a: Array, b: Array, by_channel: bool) -> tuple[Array, Array]:
+def fake_quant_channels(x: Any, a: Array, b: Array, by_channel: bool) -> None:
+    """Refuse ranges that are not one for all, or one for each channel.
+
+    Raises:
+        InvalidArgumentError: they are not.
+    """
     if not by_channel:
         require(a.ndim == 0, f"`min` must be rank 0 but is rank {a.ndim}")
         require(b.ndim == 0, f"`max` must be rank 0 but is rank {b.ndim}")
-        return a, b
+        return
     require(x.ndim >= 1, "the input must have at least one dimension")
     for value, name in ((a, "min"), (b, "max")):
         require(value.ndim == 1, f"`{name}` must be rank 1 but is rank {value.ndim}")
         require(len(value) == x.shape[-1], f"{name} has incorrect size, expected {x.shape[-1]} was {len(value)}")
-    return a, b
 
 
 @kernel("FakeQuantWithMinMaxVars", "FakeQuantWithMinMaxVarsPerChannel")
 def fake_quant_vars(op: KernelNode) -> Compute:
-    bits, narrow = _quant_attrs(op)
+    bits, narrow = fake_quant_attributes(op)
     by_channel = op.op.endswith("PerChannel")
 
     def compute(x: Array, a: Array, b: Array) -> Array:
-        _channels(x, a, b, by_channel)
+        fake_quant_channels(x, a, b, by_channel)
         return _fake(x, a, b, bits, narrow)
 
     return compute
@@ -435,12 +451,12 @@ def fake_quant_vars(op: KernelNode) -> Compute:
 
 @kernel("FakeQuantWithMinMaxVarsGradient", "FakeQuantWithMinMaxVarsPerChannelGradient")
 def fake_quant_vars_grad(op: KernelNode) -> Compute:
-    bits, narrow = _quant_attrs(op)
+    bits, narrow = fake_quant_attributes(op)
     by_channel = "PerChannel" in op.op
 
     def compute(dy: Array, x: Array, a: Array, b: Array) -> tuple[Array, Array, Array]:
         require(dy.shape == x.shape, f"gradient and input must be the same size: {shape_text(dy)} vs. {shape_text(x)}")
-        _channels(x, a, b, by_channel)
+        fake_quant_channels(x, a, b, by_channel)
         inside, below, above = _fake_grad(dy, x, a, b, bits, narrow)
         axes = tuple(range(x.ndim - 1)) if by_channel else None
         return inside, np.asarray(below.sum(axis=axes, dtype=F32)), np.asarray(above.sum(axis=axes, dtype=F32))

@@ -72,7 +72,7 @@ def broadcast_to(op: KernelNode) -> Compute:
     return compute
 
 
-#: these look at shapes only, or at what is in host memory
-gpu_kernel("EnsureShape", "BroadcastArgs", "BroadcastGradientArgs", "InvertPermutation", "Copy", "CopyHost")(
-    cpu_compute
-)
+@gpu_kernel("EnsureShape", "BroadcastArgs", "BroadcastGradientArgs", "InvertPermutation", "Copy", "CopyHost")
+def on_host(op: KernelNode) -> Compute:
+    """These look at shapes only, or at what is in host memory."""
+    return cpu_compute(op)

@@ -72,7 +72,9 @@ class KernelMemory:
         if self._is_checked:
             self._check_writers(places, thread, time, block, "read")
             known = self._reader[places]
-            earlier = (self._read_time[places] < time) & (known != _SEVERAL) & (known // block == thread // block)
+            one_of_block = (known != _SEVERAL) & (known // block == thread // block)
+            # a barrier orders all who read shared memory
+            earlier = (self._read_time[places] < time) & ((self._size > 0) | one_of_block)
             forget = (known == _NOBODY) | (known == thread) | earlier
             self._reader[places] = np.where(forget, thread, _SEVERAL)
             # several lanes may read one element in this instruction
