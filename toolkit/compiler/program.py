@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 import numpy as np
@@ -42,10 +42,11 @@ from toolkit.graph.node import (
     Output,
 )
 from toolkit.kernels import device_types, registry, variables
+from toolkit.kernels.boundary import through_copies
 from toolkit.kernels.context import RefVariable, StepContext
 from toolkit.kernels.device_memory import DeviceMemory
 from toolkit.kernels.facts import stays_on_host
-from toolkit.kernels.registry import KernelNode, Kind
+from toolkit.kernels.registry import Kernel, KernelNode, Kind
 from toolkit.limits.exhaustion import Alive, exhaustion
 from toolkit.policy.access import Access
 from toolkit.target.target import Target
@@ -145,6 +146,8 @@ class Program:
         access: what its kernels may touch outside; nothing by default.
         defining: take only kernels that define their ops, not faster ones of libraries.
         target: the processor that its kernels are for; this one by default.
+        copies: what has no kernel for the device runs in host memory and is copied; else it is an error. Functions run
+            where they are called, whatever is in them.
 
     Raises:
         GraphError: the graph is malformed.
@@ -162,11 +165,12 @@ class Program:
         device_index: int = 0,
         defining: bool = False,
         target: Target | None = None,
+        copies: bool = False,
     ):
         self.device_type = device_type
         self.memory = device_types.memory(device_type, device_index)
         self.device = "" if self.memory is None else f"/device:{device_type}:{device_index}"
-        kernels = _Kernels(device_type, access, defining, target)
+        kernels = _Kernels(device_type, access, defining, target, copies)
         ordered = list(order) if order is not None else graph.topological_order()
         position = [0] * len(graph)
         for index, node in enumerate(ordered):
@@ -223,11 +227,20 @@ class _Kernels:
     access: Access | None
     defining: bool
     target: Target | None
+    copies: bool = False
+
+    def _entry(self, node: Node) -> Kernel:
+        """The kernel of a node; see `Program`."""
+        if self.copies and registry.find(node, self.device_type, defining=self.defining) is None:
+            own = registry.find(node, "CPU", defining=self.defining)
+            if own is not None:
+                return replace(own, factory=through_copies(own))
+        return registry.get(node, self.device_type, defining=self.defining)
 
     def build(self, node: Node) -> tuple[Kind, Callable[..., Any]]:
         if node.op in node.graph.library:  # a function called by its own name
             return Kind.STATEFUL, typed(_function_call(node), Kind.STATEFUL, node)
-        entry = registry.get(node, self.device_type, defining=self.defining)
+        entry = self._entry(node)
         try:
             for definition in node.op_def.attrs.values():
                 if definition.minimum is not None:  # how many outputs there are, which no kernel may ask for

@@ -20,6 +20,8 @@ from toolkit.kernels.context import DEAD
 from toolkit.kernels.device_memory import DeviceMemory
 from toolkit.kernels.facts import stays_on_host
 from toolkit.kernels.registry import Compute, Kernel, KernelNode, Kind
+from toolkit.kernels.tensor_list import TensorList
+from toolkit.kernels.tensor_space import HOST, space_at
 from toolkit.kernels.types import Array
 
 _TENSORS = (np.ndarray, np.generic)
@@ -37,8 +39,10 @@ class Boundary:
     """What crosses between host code and one node on a device."""
 
     def __init__(self, node: Node):
-        kind = DeviceSpec.parse(node.device).device_type or "CPU"
+        spec = DeviceSpec.parse(node.device)
+        kind = spec.device_type or "CPU"
         self.memory = memory_of(node)
+        self._space = space_at(kind, spec.device_index or 0)
         self._name, self._op, self._device = node.name, node.op, node.device
         self._host_inputs = [stays_on_host(node, kind, index, output=False) for index in range(len(node.inputs))]
         self._host_outputs = [stays_on_host(node, kind, index, output=True) for index in range(node.num_outputs)]
@@ -60,6 +64,8 @@ class Boundary:
                 if host:
                     raise self._misplaced(index, "in host memory", repr(value))
                 value = self.memory.copy_out(value)
+            elif isinstance(value, TensorList):
+                value = value.on_host()
             elif isinstance(value, _TENSORS) and not host and not self._from_variable[index]:
                 array = cast("Array", value)
                 there = f"a host array {array.dtype}{list(array.shape)}"
@@ -74,6 +80,8 @@ class Boundary:
         return self._output(0, result)
 
     def _output(self, index: int, value: Any) -> Any:
+        if isinstance(value, TensorList):
+            return value if self._space is HOST else value.moved(self.memory.copy_in, self._space)
         host = index >= len(self._host_outputs) or self._host_outputs[index]
         return value if host or not isinstance(value, _TENSORS) else self.memory.copy_in(value)
 

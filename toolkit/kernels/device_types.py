@@ -7,6 +7,7 @@ else may look into.
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -26,6 +27,8 @@ class DeviceType:
     watch: what is put around each kernel, given its node's name, so that somebody sees what it touches.
     count: how many there are on this machine, raising UsageError where there are none; None: as many as are wanted.
     configure: takes what a session says about them.
+    lists: the module whose `space` gives where the elements of lists are on the device with a number
+        (`toolkit.kernels.tensor_space`); "" for host memory.
     is_derived: its kernels are made of those of another type, so that lists of kernels leave them out.
     """
 
@@ -37,6 +40,7 @@ class DeviceType:
     configure: Callable[[DeviceOptions], None] | None = None
     is_derived: bool = False
     watch: Callable[[Callable[..., Any], str], Callable[..., Any]] | None = None
+    lists: str = ""
 
 
 _types: dict[str, DeviceType] = {}
@@ -90,6 +94,12 @@ def keeps_variables(name: str) -> bool:
     """Whether variables on devices of a type lie in their memory: its own kernels read and write them."""
     found = _types.get(name)
     return found is not None and found.memory is not None and not found.is_derived and not is_foreign(name)
+
+
+def lists(name: str, index: int) -> Any:
+    """Where the elements of lists are on a device (a `TensorSpace`); None for host memory."""
+    found = _types.get(name)
+    return None if found is None or not found.lists else importlib.import_module(found.lists).space(index)
 
 
 def memory(name: str, index: int) -> DeviceMemory | None:
@@ -206,5 +216,14 @@ def _configure_gpus(options: DeviceOptions) -> None:
 
 register(DeviceType("CPU", ("toolkit.kernels.cpu",), watch=_guarded))
 register(DeviceType("NULL", ("toolkit.kernels.null",), like="GPU", memory=_null, is_derived=True, watch=_guarded))
-register(DeviceType("GPU", ("toolkit.kernels.gpu",), memory=_gpu, count=_count_gpus, configure=_configure_gpus))
+register(
+    DeviceType(
+        "GPU",
+        ("toolkit.kernels.gpu",),
+        memory=_gpu,
+        count=_count_gpus,
+        configure=_configure_gpus,
+        lists="toolkit.kernels.gpu.tensor_space",
+    )
+)
 _OURS = frozenset(_types)

@@ -7,7 +7,7 @@ from typing import Any
 
 from toolkit.errors import InvalidArgumentError
 from toolkit.graph.dtypes import DType
-from toolkit.kernels.tensor_list import rows_of
+from toolkit.kernels.tensor_space import HOST
 
 
 class Stack:
@@ -54,7 +54,7 @@ class Stack:
 
     def _elements(self) -> list[Any]:
         if self._values is None:
-            self._values = rows_of(self.dense, self._length)
+            self._values = HOST.rows(self.dense, self._length)  # compiled code of the host alone makes it
         return self._values
 
     def push(self, value: Any, dtype: DType) -> None:

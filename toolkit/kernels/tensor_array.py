@@ -9,7 +9,8 @@ from toolkit.errors import InvalidArgumentError
 from toolkit.graph.dtypes import DType
 from toolkit.graph.shape import Shape
 from toolkit.kernels.slots import empty_slots
-from toolkit.kernels.tensor_list import admits, rows_of, shape_of, zeros
+from toolkit.kernels.tensor_list import admits
+from toolkit.kernels.tensor_space import HOST, TensorSpace, shape_of
 
 
 class TensorArray:
@@ -23,11 +24,13 @@ class TensorArray:
         clear_after_read: reading lets go of the value.
         same_shapes: all elements have one shape, which the first write tells.
         aggregates: writing again adds (arrays of gradients).
+        space: where the elements lie.
     """
 
     def __init__(
         self, name: str, dtype: DType, shape: Shape, size: int, *, dynamic: bool = False,
         clear_after_read: bool = True, same_shapes: bool = False, aggregates: bool = False,
+        space: TensorSpace = HOST,
     ):  # fmt: skip
         self.name = name
         self.dtype = dtype
@@ -36,6 +39,7 @@ class TensorArray:
         self.clear_after_read = clear_after_read
         self.same_shapes = same_shapes
         self.aggregates = aggregates
+        self.space = space
         self.lock = threading.RLock()
         self._dense: Any = None  # a tensor whose rows are the elements, all of them, if they are known to be
         # None: the rows of the tensor, which nobody has asked for yet
@@ -64,7 +68,7 @@ class TensorArray:
     def _values(self) -> list[Any]:
         """The elements, to be changed: they are rows of one tensor no longer."""
         if self._made is None:
-            self._made = rows_of(self._dense, len(self._shapes))
+            self._made = self.space.rows(self._dense, len(self._shapes))
         self._dense = None
         return self._made
 
@@ -135,7 +139,7 @@ class TensorArray:
                     f"TensorArray {self.name}: Could not aggregate to TensorArray index {index} because the existing "
                     f"shape is {list(shape_of(present))} but the new input shape is {Shape(shape)}."
                 )
-            value = present + value
+            value = self.space.added(present, value)
         if self.same_shapes and self.shape.dims != shape:
             self.shape = Shape(shape)
         values[index] = value
@@ -144,7 +148,7 @@ class TensorArray:
     def state(self) -> tuple[list[Any], set[int]]:
         """The elements, None where there is none, and which of them were read and let go."""
         self._check_open()
-        values = self._made if self._made is not None else rows_of(self._dense, len(self._shapes))
+        values = self._made if self._made is not None else self.space.rows(self._dense, len(self._shapes))
         return list(values), set(self._cleared)
 
     def replace(self, values: list[Any], cleared: set[int]) -> None:
@@ -176,7 +180,7 @@ class TensorArray:
         self._cleared = set()
         shape = dense.shape[1:]
         self._shapes = [shape] * len(self._shapes)
-        if self.same_shapes and len(dense):
+        if self.same_shapes and dense.shape[0]:
             self.shape = Shape(shape)
 
     def read_rows(self, indices: list[int]) -> Any:
@@ -222,7 +226,7 @@ class TensorArray:
                     "full element_shape property on the forward TensorArray, the proper all-zeros tensor will be "
                     "returned instead of incurring this error."
                 )
-            value = zeros(self.dtype, shape.as_list())
+            value = self.space.zeros(self.dtype, shape.as_list())
         if self.clear_after_read:
             self._cleared.add(index)
             values[index] = None
@@ -233,7 +237,9 @@ class TensorArray:
         self._check_open()
         self.dynamic = False
         shape = self.shape if prepend is None else prepend.concatenate(self.shape)
-        out = TensorArray(name, self.dtype, shape, self.size, aggregates=True, same_shapes=self.same_shapes)
+        out = TensorArray(
+            name, self.dtype, shape, self.size, aggregates=True, same_shapes=self.same_shapes, space=self.space
+        )
         if prepend is None:
             out._shapes = list(self._shapes)
         else:

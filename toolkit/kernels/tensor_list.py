@@ -8,7 +8,7 @@ They are values: an op that changes one makes a new one. Elements are shared, ne
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -17,45 +17,17 @@ import numpy as np
 from toolkit.errors import GraphmillError, InvalidArgumentError
 from toolkit.graph.dtypes import DType
 from toolkit.graph.shape import UNKNOWN, Shape
+from toolkit.kernels.device_memory import DeviceArray
+from toolkit.kernels.tensor_space import HOST, TENSOR, TensorSpace, shape_of
 from toolkit.kernels.types import Array
 
 UNBOUNDED = -1
-
-
-def zeros(dtype: DType, shape: Sequence[int]) -> Array:
-    """A tensor of zeros, of empty strings for strings."""
-    if dtype.kind == "s":
-        return np.full(tuple(shape), b"", object)
-    if dtype.kind == "v":
-        raise InvalidArgumentError("an uninitialised variant has no value")
-    return np.zeros(tuple(shape), dtype.numpy)
-
-
-def shape_of(value: Any) -> tuple[int, ...]:
-    """The shape of an element; variants and resources that are no arrays are scalars."""
-    return value.shape if isinstance(value, np.ndarray | np.generic) else ()
 
 
 @lru_cache(maxsize=1024)
 def admits(declared: tuple[int | None, ...] | None, shape: tuple[int, ...]) -> bool:
     """Whether an element of this shape fits the dimensions declared; kept, since loops ask again and again."""
     return Shape(declared).is_compatible_with(Shape(shape))
-
-
-def rows_of(dense: Any, length: int) -> list[Any]:
-    """The first rows of a tensor, each an array."""
-    return [dense[index, ...] for index in range(length)]
-
-
-def stacked(dtype: DType, items: list[Any]) -> Array:
-    """Elements of one shape, at least one, as rows of one tensor."""
-    if dtype.kind in "rv":
-        out = np.empty(len(items), object)
-        out[:] = items
-        return out
-    shape = shape_of(items[0])
-    # joining needs no view of each element, as np.stack does
-    return np.concatenate(items).reshape(len(items), *shape) if shape else np.stack(items)
 
 
 def merged(a: Shape, b: Shape) -> Shape:
@@ -78,14 +50,17 @@ class TensorList:
         shape: what is known of their shape.
         max_items: how many push-back may make of it, or UNBOUNDED.
         dense: a tensor whose first rows the items are, if they are known to be.
+        space: where they lie.
     """
 
-    __slots__ = ("_items", "_length", "dense", "dtype", "max_items", "shape")
+    __slots__ = ("_items", "_length", "dense", "dtype", "max_items", "shape", "space")
 
     def __init__(
-        self, dtype: DType, shape: Shape, items: list[Any], max_items: int = UNBOUNDED, dense: Array | None = None
-    ):
+        self, dtype: DType, shape: Shape, items: list[Any], max_items: int = UNBOUNDED, dense: Any = None,
+        space: TensorSpace = HOST,
+    ):  # fmt: skip
         self.dense = dense
+        self.space = space
         self.dtype = dtype
         self.shape = shape
         self.max_items = max_items
@@ -93,9 +68,11 @@ class TensorList:
         self._length = len(items)
 
     @staticmethod
-    def of_rows(dtype: DType, shape: Shape, dense: Array, length: int, max_items: int = UNBOUNDED) -> TensorList:
+    def of_rows(
+        dtype: DType, shape: Shape, dense: Any, length: int, max_items: int = UNBOUNDED, space: TensorSpace = HOST
+    ) -> TensorList:
         """The first rows of a tensor; each becomes an item when somebody asks for the items."""
-        made = TensorList(dtype, shape, [], max_items, dense)
+        made = TensorList(dtype, shape, [], max_items, dense, space)
         made._items, made._length = None, length
         return made
 
@@ -103,7 +80,7 @@ class TensorList:
     def items(self) -> list[Any]:
         """The tensors; None where nothing was set."""
         if self._items is None:
-            self._items = rows_of(self.dense, self._length)
+            self._items = self.space.rows(self.dense, self._length)
         return self._items
 
     @property
@@ -115,25 +92,45 @@ class TensorList:
     def rows(self) -> Any:
         """The items as one tensor, where that is there already."""
         dense = self.dense
-        return dense[: self._length] if dense is not None and dense.dtype != object else None
+        if dense is None or dense.dtype == object:
+            return None
+        return dense if dense.shape[0] == self._length else dense[: self._length]
 
     def __repr__(self) -> str:
         return f"TensorList({self._length} x {self.dtype}{self.shape})"
 
     def with_items(self, items: list[Any]) -> TensorList:
-        return TensorList(self.dtype, self.shape, items, self.max_items)
+        return TensorList(self.dtype, self.shape, items, self.max_items, space=self.space)
+
+    def moved(self, move: Callable[[Any], Any], space: TensorSpace = HOST) -> TensorList:
+        """The list with its elements in another memory.
+
+        Args:
+            move: gives a tensor there.
+        """
+
+        def there(item: Any) -> Any:
+            if isinstance(item, TensorList):
+                return item.moved(move, space)
+            return move(item) if isinstance(item, DeviceArray if space is HOST else np.ndarray | np.generic) else item
+
+        return TensorList(self.dtype, self.shape, [there(item) for item in self.items], self.max_items, space=space)
+
+    def on_host(self) -> TensorList:
+        """The list with its elements in host memory."""
+        return self if self.space is HOST else self.moved(lambda tensor: tensor.memory.copy_out(tensor))
 
     def zeros_like(self) -> TensorList:
         """The list of zeros that ZerosLike makes; elements of one shape share one tensor."""
-        made: dict[tuple[int, ...], Array] = {}
+        made: dict[tuple[int, ...], Any] = {}
 
         def zero(item: Any) -> Any:
             if item is None:
                 return None
-            if not isinstance(item, np.ndarray | np.generic):
+            if not isinstance(item, TENSOR):
                 return item.zeros_like()
             if item.shape not in made:
-                made[item.shape] = zeros(self.dtype, item.shape)
+                made[item.shape] = self.space.zeros(self.dtype, item.shape)
             return made[item.shape]
 
         return self.with_items([zero(item) for item in self.items])
@@ -157,8 +154,8 @@ class TensorList:
                     "Trying to add two lists of tensors with different lengths. One is "
                     f"{len(total.items)} and the other is {len(other.items)}"
                 )
-            items = [_add(a, b) for a, b in zip(total.items, other.items, strict=True)]
-            total = TensorList(total.dtype, shape, items, total.max_items)
+            items = [_add(a, b, self.space) for a, b in zip(total.items, other.items, strict=True)]
+            total = TensorList(total.dtype, shape, items, total.max_items, space=self.space)
         return total
 
     def element_shape(self, wanted: Shape = UNKNOWN) -> Shape:
@@ -189,15 +186,15 @@ class TensorList:
             raise InvalidArgumentError(
                 f"Trying to read an uninitialized tensor but element_shape is not fully defined: {shape}"
             )
-        return zeros(self.dtype, shape.as_list())
+        return self.space.zeros(self.dtype, shape.as_list())
 
 
-def _add(a: Any, b: Any) -> Any:
+def _add(a: Any, b: Any, space: TensorSpace) -> Any:
     if a is None:
         return b
     if b is None:
         return a
-    return a + b if isinstance(a, np.ndarray | np.generic) else a.add_n([a, b])
+    return space.added(a, b) if isinstance(a, TENSOR) else a.add_n([a, b])
 
 
 class TensorMap:

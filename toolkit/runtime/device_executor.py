@@ -8,8 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from toolkit.compiler.program import Program, Role
+from toolkit.graph.device import DeviceSpec
 from toolkit.kernels.device_memory import CopiesLater, DeviceMemory
 from toolkit.kernels.facts import stays_on_host
+from toolkit.kernels.tensor_list import TensorList
+from toolkit.kernels.tensor_space import HOST, space_at
 from toolkit.runtime.step import DeviceStep
 
 if TYPE_CHECKING:
@@ -40,6 +43,8 @@ class DeviceExecutor:
             elif step.role is Role.RETVAL and not (dtype := step.node.input_types[0]).is_ref and dtype.kind not in "sr":
                 self._moved.append(step.index)
         self._to_host = to_host
+        spec = DeviceSpec.parse(program.device)
+        self._space = space_at(program.device_type, spec.device_index or 0)
         self._later = memory if isinstance(memory, CopiesLater) else None
 
     def run(self, arguments: Sequence[Any], running: DeviceStep) -> list[Any]:
@@ -64,6 +69,9 @@ class DeviceExecutor:
             for index in there:
                 results[index] = memory.copy_out(results[index])
         memory.synchronize()  # a step is over when all that it asked for is done
+        for index in self._moved:
+            if isinstance(results[index], TensorList):
+                results[index] = results[index].on_host()
 
     def explain(self, arguments: Sequence[Any], running: DeviceStep) -> list[str]:
         """What it does for these arguments, in lines; nothing is run."""
@@ -83,4 +91,9 @@ class DeviceExecutor:
         """A tensor in the memory where it is wanted; whatever is none stays what it is."""
         if self._memory.owns(value):
             return self._memory.copy_out(value) if to_host else value
+        if isinstance(value, TensorList):
+            if to_host:
+                return value.on_host()
+            is_there = value.space is self._space or self._space is HOST
+            return value if is_there else value.on_host().moved(self._memory.copy_in, self._space)
         return value if to_host or not isinstance(value, _TENSORS) else self._memory.copy_in(value)

@@ -118,8 +118,9 @@ class FunctionRuntime:
                         node.device = str(self._device)
                     graph = MemoryTypes(kind).apply(graph).graph
                 program = Program(
-                    graph, kind, device_index=number, access=self._access, defining=defining, target=target
-                )
+                    graph, kind, device_index=number, access=self._access, defining=defining, target=target,
+                    copies=device_types.has_memory(kind),
+                )  # fmt: skip
                 found = self._programs[key] = (program, function)
             return found[0]
 

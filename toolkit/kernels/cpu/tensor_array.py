@@ -13,6 +13,7 @@ import itertools
 from typing import Any
 
 from toolkit.errors import InvalidArgumentError, UnimplementedError
+from toolkit.graph import dtypes
 from toolkit.graph.shape import Shape
 from toolkit.kernels.context import RefVariable, StepContext
 from toolkit.kernels.cpu.array_shape import checked_shape
@@ -21,7 +22,7 @@ from toolkit.kernels.handles import ResourceHandle, handle_names, string_handle
 from toolkit.kernels.registry import Compute, KernelNode, Kind, kernel
 from toolkit.kernels.stack import Stack
 from toolkit.kernels.tensor_array import TensorArray
-from toolkit.kernels.tensor_list import shape_of, stacked, zeros
+from toolkit.kernels.tensor_space import shape_of, space_of
 from toolkit.kernels.types import Array
 
 _ARRAYS, _STACKS = "_tensor_arrays", "_stacks"
@@ -58,14 +59,16 @@ def tensor_array(op: KernelNode) -> Compute:
         "same_shapes": op.attr("identical_element_shapes") if op.op == "TensorArrayV3" else False,
     }
     label = op.text("tensor_array_name", "") or op.name
+    space = space_of(op)
+    flow = space.zeros(dtypes.float32, ())
 
     def compute(step: StepContext, size: Array) -> Any:
         require(size.ndim == 0, f"TensorArray size must be scalar, but had shape: {shape_text(size)}")
         require(int(size) >= 0, f"Size should be >= 0, not {int(size)}")
-        made = TensorArray(f"{label}_{next(_counter)}", dtype, shape, int(size), **options)
+        made = TensorArray(f"{label}_{next(_counter)}", dtype, shape, int(size), space=space, **options)
         step.step_resources.create(_ARRAYS, made.name, made)
         handle = _handle(op, _ARRAYS, made.name, made)
-        return (handle, np.zeros((), np.float32)) if op.op == "TensorArrayV3" else handle
+        return (handle, flow) if op.op == "TensorArrayV3" else handle
 
     return compute
 
@@ -74,6 +77,7 @@ def tensor_array(op: KernelNode) -> Compute:
 def tensor_array_grad(op: KernelNode) -> Compute:
     source = op.attr("source").decode(errors="surrogateescape")
     has_flow = len(op.output_types) == 2
+    new_flow = space_of(op).zeros(dtypes.float32, ())
 
     def compute(step: StepContext, handle: Any, flow: Array, prepend: Array | None = None) -> Any:
         forward = _array(step, handle)
@@ -82,7 +86,7 @@ def tensor_array_grad(op: KernelNode) -> Compute:
         with forward.lock:
             made = step.step_resources.get_or_create(_ARRAYS, name, TensorArray, lambda: forward.gradient(name, lead))
         out = _handle(op, _ARRAYS, name, made)
-        return (out, np.zeros((), np.float32)) if has_flow else out
+        return (out, new_flow) if has_flow else out
 
     return compute
 
@@ -138,7 +142,7 @@ def _read_all(array: TensorArray, indices: list[int], shape: Shape) -> list[Any]
 
 def _stack(array: TensorArray, values: list[Any]) -> Array:
     if not values:
-        return zeros(array.dtype, [0, *array.shape.as_list()])
+        return array.space.zeros(array.dtype, [0, *array.shape.as_list()])
     first = shape_of(values[0])
     for i, value in enumerate(values):
         if shape_of(value) != first:
@@ -146,7 +150,7 @@ def _stack(array: TensorArray, values: list[Any]) -> Array:
                 f"TensorArray {array.name} has inconsistent shapes.  Index 0 has shape: {list(first)} but "
                 f"index {i} has shape: {list(shape_of(value))}"
             )
-    return stacked(array.dtype, values)
+    return array.space.stacked(array.dtype, values)
 
 
 @kernel("TensorArrayGather", "TensorArrayGatherV2", "TensorArrayGatherV3", kind=Kind.STATEFUL)
@@ -197,7 +201,7 @@ def tensor_array_concat(op: KernelNode) -> Compute:
                         f"TensorArray has size zero, but element_shape_except0 {inner} is not fully defined. Currently "
                         "only static shapes are supported when concatenating zero-size TensorArrays."
                     )
-                return zeros(array.dtype, [0, *inner.as_list()]), np.zeros(0, np.int64)
+                return array.space.zeros(array.dtype, [0, *inner.as_list()]), np.zeros(0, np.int64)
             values = [array.read(i) for i in range(count)]
         for i, value in enumerate(values):
             require(value.ndim > 0, f"Concat saw a scalar shape at index {i} but requires at least vectors.")
@@ -206,7 +210,7 @@ def tensor_array_concat(op: KernelNode) -> Compute:
                 f"TensorArray has inconsistent shapes.  Index 0 has (excepting dimension 0) shape: "
                 f"{shape_text(values[0].shape[1:])} but index {i} has: {shape_text(value.shape[1:])}",
             )
-        return np.concatenate(values), np.array([len(v) for v in values], np.int64)
+        return array.space.joined(values), np.array([value.shape[0] for value in values], np.int64)
 
     return compute
 
@@ -225,12 +229,6 @@ def _spread(array: TensorArray, indices: list[int], values: list[Any], dtype: An
             array.write(index, value, dtype)
 
 
-def _rows(value: Array) -> list[Any]:
-    if value.ndim > 1 and value.dtype != object:
-        return list(value)
-    return [np.asarray(row, value.dtype) for row in value]
-
-
 @kernel("TensorArrayScatter", "TensorArrayScatterV2", "TensorArrayScatterV3", kind=Kind.STATEFUL)
 def tensor_array_scatter(op: KernelNode) -> Compute:
     dtype = op.attr("T")
@@ -242,15 +240,15 @@ def tensor_array_scatter(op: KernelNode) -> Compute:
             value.ndim >= 1, f"Input value for unpack must be at least a vector but received shape: {shape_text(value)}"
         )
         require(
-            len(indices) == len(value),
-            f"Expected len(indices) == values.shape[0], but saw: {len(indices)} vs. {len(value)}",
+            len(indices) == value.shape[0],
+            f"Expected len(indices) == values.shape[0], but saw: {len(indices)} vs. {value.shape[0]}",
         )
         places: list[int] = indices.tolist()
         with array.lock:
             if dtype is array.dtype and value.dtype != object and array.takes_rows(places, value.shape[1:]):
                 array.replace_rows(value)
                 return flow
-        _spread(array, places, _rows(value), dtype)
+        _spread(array, places, array.space.rows(value), dtype)
         return flow
 
     return compute
@@ -266,10 +264,10 @@ def tensor_array_unpack(op: KernelNode) -> Compute:
             value.ndim >= 1, f"Input value for unpack must be at least a vector but received shape: {shape_text(value)}"
         )
         require(
-            array.dynamic or len(value) == array.size,
-            f"TensorArray's size is not equal to the size of the unpacked value: {array.size} vs. {len(value)}",
+            array.dynamic or value.shape[0] == array.size,
+            f"TensorArray's size is not equal to the size of the unpacked value: {array.size} vs. {value.shape[0]}",
         )
-        _spread(array, list(range(len(value))), _rows(value), dtype)
+        _spread(array, list(range(value.shape[0])), array.space.rows(value), dtype)
         return flow
 
     return compute
@@ -283,10 +281,10 @@ def tensor_array_split(op: KernelNode) -> Compute:
         array = _array(step, handle)
         require(lengths.ndim == 1, f"Expected lengths to be a vector, received shape: {shape_text(lengths)}")
         require(value.ndim >= 1, f"Expected value to be at least a vector, but received shape: {shape_text(value)}")
-        ends = np.cumsum(lengths)
-        total = int(ends[-1]) if ends.size else 0
+        sizes: list[int] = lengths.tolist()
+        total = sum(sizes)
         require(
-            total == len(value),
+            total == value.shape[0],
             f"Expected sum of lengths to be equal to values.shape[0], but sum of lengths is {total} and value's shape "
             f"is: {shape_text(value)}",
         )
@@ -296,7 +294,7 @@ def tensor_array_split(op: KernelNode) -> Compute:
             f"TensorArray's size is not equal to the size of lengths ({count} vs. {len(lengths)}), and the TensorArray "
             "is not marked as dynamically resizeable",
         )
-        parts = np.split(value, ends[:-1]) if ends.size else []
+        parts = array.space.parts(value, sizes)
         _spread(array, list(range(len(parts))), parts, dtype)
         return flow
 

@@ -14,7 +14,8 @@ from toolkit.graph.shape import UNKNOWN, Shape
 from toolkit.kernels.cpu.common import integer, np, require, shape_text
 from toolkit.kernels.registry import Compute, KernelNode, kernel, simple
 from toolkit.kernels.slots import empty_slots
-from toolkit.kernels.tensor_list import TensorList, admits, merged, shape_of, stacked, zeros
+from toolkit.kernels.tensor_list import TensorList, admits, merged
+from toolkit.kernels.tensor_space import HOST, shape_of, space_of
 from toolkit.kernels.types import Array
 
 
@@ -75,25 +76,25 @@ def _fits(found: TensorList, item: Any, what: str) -> None:
 
 @kernel("EmptyTensorList")
 def empty_tensor_list(op: KernelNode) -> Compute:
-    dtype = op.attr("element_dtype")
+    dtype, space = op.attr("element_dtype"), space_of(op)
 
     def compute(shape: Array, limit: Array) -> TensorList:
         if limit.ndim:
             raise InvalidArgumentError(f"max_num_elements expected to be a scalar but got shape: {shape_text(limit)}")
-        return TensorList(dtype, shape_input(shape), [], integer(limit, "limit"))
+        return TensorList(dtype, shape_input(shape), [], integer(limit, "limit"), space=space)
 
     return compute
 
 
 @kernel("TensorListReserve")
 def tensor_list_reserve(op: KernelNode) -> Compute:
-    dtype = op.attr("element_dtype")
+    dtype, space = op.attr("element_dtype"), space_of(op)
 
     def compute(shape: Array, count: Array) -> TensorList:
         if count.ndim:
             raise InvalidArgumentError(f"num_elements must be a scalar, got shape {shape_text(count)}")
         require(int(count) >= 0, f"The num_elements to reserve must be a non negative number, but got {int(count)}")
-        return TensorList(dtype, shape_input(shape), empty_slots(int(count)))
+        return TensorList(dtype, shape_input(shape), empty_slots(int(count)), space=space)
 
     return compute
 
@@ -118,7 +119,7 @@ def tensor_list_push_back(op: KernelNode) -> Compute:
 @kernel("TensorListPushBackBatch")
 def tensor_list_push_back_batch(op: KernelNode) -> Compute:
     """A vector of lists, each given one row of the tensor."""
-    take = _taker(op)
+    take, space = _taker(op), space_of(op)
 
     def compute(handles: Array, tensor: Array) -> Array:
         require(tensor.ndim > 0, "Tensor cannot be a scalar")
@@ -127,11 +128,11 @@ def tensor_list_push_back_batch(op: KernelNode) -> Compute:
             given == tensor.shape[:1],
             f"Expected tensor.shape[0] == input_handles.size, but saw {shape_text(tensor)} vs. {list(given)}",
         )
-        out = np.empty(handles.shape, object)
+        out, rows = np.empty(handles.shape, object), space.rows(tensor)
         for i, handle in enumerate(handles.reshape(-1)):
             found = take(handle)
-            _fits(found, tensor[i], "Tried to append a tensor with incompatible shape to a list")
-            out[i] = found.with_items([*found.items, np.asarray(tensor[i])])
+            _fits(found, rows[i], "Tried to append a tensor with incompatible shape to a list")
+            out[i] = found.with_items([*found.items, rows[i]])
         return out
 
     return compute
@@ -215,7 +216,7 @@ def tensor_list_resize(handle: Any, size: Array) -> TensorList:
 def _stack(found: TensorList, items: list[Any], shape: Shape) -> Array:
     """Elements as rows of one tensor; unset ones are zeros."""
     sizes = shape.as_list()
-    filled = [zeros(found.dtype, sizes) if item is None else item for item in items]
+    filled = [found.space.zeros(found.dtype, sizes) if item is None else item for item in items]
     wanted = tuple(sizes)
     for item in filled:
         if shape_of(item) != wanted:
@@ -224,8 +225,8 @@ def _stack(found: TensorList, items: list[Any], shape: Shape) -> Array:
                 f"{list(shape_of(item))}"
             )
     if not filled and found.dtype.kind not in "rv":
-        return zeros(found.dtype, [0, *sizes])
-    return stacked(found.dtype, filled)
+        return found.space.zeros(found.dtype, [0, *sizes])
+    return found.space.stacked(found.dtype, filled)
 
 
 @kernel("TensorListStack")
@@ -273,23 +274,6 @@ def tensor_list_gather(op: KernelNode) -> Compute:
     return compute
 
 
-def _rows(tensor: Array) -> list[Any]:
-    """The rows of a tensor as tensors (or as the variants they hold)."""
-    if tensor.dtype != object:
-        return list(tensor) if tensor.ndim > 1 else [np.asarray(row) for row in tensor]
-    if tensor.ndim == 1 and tensor.size and not isinstance(tensor[0], bytes):
-        return list(tensor)
-    return [_object_row(row) for row in tensor]
-
-
-def _object_row(row: Any) -> Array:
-    if isinstance(row, np.ndarray):
-        return row
-    out = np.empty((), object)
-    out[()] = row
-    return out
-
-
 def _from_rows(op: KernelNode, tensor: Array, shape: Array) -> TensorList:
     if tensor.ndim == 0:
         raise InvalidArgumentError(f"Tensor must be at least a vector, but saw shape: {shape_text(tensor)}")
@@ -298,7 +282,10 @@ def _from_rows(op: KernelNode, tensor: Array, shape: Array) -> TensorList:
         raise InvalidArgumentError(
             f"Specified a list with shape {declared} from a tensor with shape {shape_text(tensor.shape[1:])}"
         )
-    return TensorList(op.attr("element_dtype"), declared, _rows(tensor), dense=tensor)
+    space, dtype = space_of(op), op.attr("element_dtype")
+    if space is not HOST:
+        return TensorList.of_rows(dtype, declared, tensor, tensor.shape[0], space=space)
+    return TensorList(dtype, declared, space.rows(tensor), dense=tensor)
 
 
 @kernel("TensorListFromTensor")
@@ -316,8 +303,8 @@ def _check_scatter(tensor: Array, indices: Array) -> None:
     require(indices.ndim == 1, f"Expected indices to be a vector, but received shape: {shape_text(indices)}")
     require(tensor.ndim > 0, f"Tensor must be at least a vector, but saw shape: {shape_text(tensor)}")
     require(
-        len(indices) == len(tensor),
-        f"Expected len(indices) == tensor.shape[0], but saw: {len(indices)} vs. {len(tensor)}",
+        len(indices) == tensor.shape[0],
+        f"Expected len(indices) == tensor.shape[0], but saw: {len(indices)} vs. {tensor.shape[0]}",
     )
     require(not len(indices) or int(indices.min()) >= 0, "Indices in TensorListScatter must all be non-negative.")
 
@@ -345,7 +332,7 @@ def tensor_list_scatter_into(op: KernelNode) -> Compute:
     def compute(handle: Any, tensor: Array, indices: Array) -> TensorList:
         found = take(handle)
         _check_scatter(tensor, indices)
-        rows = _rows(tensor)
+        rows = found.space.rows(tensor)
         for row in rows:
             _fits(found, row, "Tried to scatter a tensor with incompatible shape into a list")
         highest = int(indices.max()) + 1 if indices.size else 0
@@ -378,24 +365,24 @@ def tensor_list_concat(op: KernelNode) -> Compute:
                     raise InvalidArgumentError(
                         f"Trying to concat list with uninitialized element {i} whose shape is not fully defined"
                     )
-                item = zeros(found.dtype, [known, *inner.as_list()])
+                item = found.space.zeros(found.dtype, [known, *inner.as_list()])
             parts.append(item)
-        lengths = np.array([len(part) for part in parts], np.int64)
+        lengths = np.array([part.shape[0] for part in parts], np.int64)
         if parts:
-            return np.concatenate(parts), lengths
+            return found.space.joined(parts), lengths
         require(
             inner.is_fully_defined,
             "All except the first dimension must be fully defined when concating an empty tensor list. "
             f"element_shape: {declared}",
         )
-        return zeros(found.dtype, [0, *inner.as_list()]), lengths
+        return found.space.zeros(found.dtype, [0, *inner.as_list()]), lengths
 
     return compute
 
 
 @kernel("TensorListSplit")
 def tensor_list_split(op: KernelNode) -> Compute:
-    dtype = op.attr("element_dtype")
+    dtype, space = op.attr("element_dtype"), space_of(op)
 
     def compute(tensor: Array, shape: Array, lengths: Array) -> TensorList:
         declared = shape_input(shape)
@@ -406,14 +393,12 @@ def tensor_list_split(op: KernelNode) -> Compute:
             declared.slice(1).is_compatible_with(Shape(tensor.shape[1:])),
             f"tensor shape {shape_text(tensor)} is not compatible with element_shape {declared}",
         )
-        ends = np.cumsum(lengths)
-        total = int(ends[-1]) if ends.size else 0
+        sizes: list[int] = lengths.tolist()
         require(
-            total == len(tensor),
-            f"Unexpected sum of lengths: {total} values of {len(tensor)} would be used",
+            sum(sizes) == tensor.shape[0],
+            f"Unexpected sum of lengths: {sum(sizes)} values of {tensor.shape[0]} would be used",
         )
-        parts = np.split(tensor, ends[:-1]) if ends.size else []
-        return TensorList(dtype, declared, parts)
+        return TensorList(dtype, declared, space.parts(tensor, sizes), space=space)
 
     return compute
 

@@ -1,0 +1,110 @@
+"""Loops, branches, functions, lists and stacks whose tensors are on a GPU give what the CPU gives."""
+
+# lambdas over tensors of the client, whose parameters have no types
+# pyright: reportUnknownVariableType=false, reportUnknownMemberType=false, reportUnknownArgumentType=false
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from toolkit import client as gm
+from toolkit.client import control_flow
+from toolkit.runtime.session import Session
+
+ops = gm.ops
+X = np.linspace(-1, 1, 12, dtype=np.float32).reshape(4, 3)
+GPU = "/device:GPU:0"
+
+
+def _agree(make: Callable[[Any], Any], *, force_tokens: bool = False) -> None:
+    """A graph over a placeholder for X gives the same numbers on either device, to the bit: sums and products alone."""
+    results: list[Any] = []
+    for device in ("/device:CPU:0", GPU):
+        with gm.Graph().as_default() as graph:
+            x = gm.placeholder(gm.float32, [None, 3])
+            with graph.device(device):
+                fetched = make(x)
+        with Session(graph, devices={"GPU": 1}, precision="exact", force_tokens=force_tokens) as session:
+            results.append(session.run(fetched, {x: X}))
+            if device == GPU:
+                (known,) = session.device_statistics().values()
+                assert known.allocations > 0
+    for here, there in zip(*results, strict=True):
+        np.testing.assert_array_equal(there, here)
+
+
+def _arrays(x: Any) -> Any:
+    """A loop that reads one TensorArray and writes another, and its gradient (which are stacks and arrays again)."""
+    given = gm.TensorArray(gm.float32, 4, clear_after_read=False).unstack(x)
+    out = gm.TensorArray(gm.float32, 4)
+
+    def body(i: Any, total: Any, out: Any) -> Any:
+        total = given.read(i) * 2.0 + total
+        return [i + 1, total, out.write(i, total)]
+
+    state = [gm.constant(0), gm.constant(np.zeros(3, np.float32)), out]
+    _, total, out = gm.while_loop(lambda i, total, out: i < 4, body, state)
+    y = out.stack()
+    return [y, total, gm.grad(y * y, x)[0]]
+
+
+@pytest.mark.parametrize("force_tokens", [False, True])
+def test_tensor_arrays_in_frames(force_tokens: bool) -> None:
+    _agree(_arrays, force_tokens=force_tokens)
+
+
+def test_tensor_lists_in_functions() -> None:
+    def make(x: Any) -> Any:
+        control_flow.use_functions(True)
+        try:
+            return _arrays(x)
+        finally:
+            control_flow.use_functions(False)
+
+    _agree(make)
+
+
+def test_branches() -> None:
+    def make(x: Any) -> Any:
+        first = ops.reshape(x, [-1])[0]
+        y = gm.cond(first < 0.0, lambda: x * 2.0, lambda: x - 1.0)
+        z = gm.cond(first > 0.0, lambda: x * 2.0, lambda: x - 1.0)
+        return [y, z, gm.grad(y * z, x)[0]]
+
+    _agree(make)
+    _agree(make, force_tokens=True)
+
+
+def test_arrays_are_taken_apart_and_joined() -> None:
+    def make(x: Any) -> Any:
+        split = gm.TensorArray(gm.float32, 3, infer_shape=False, clear_after_read=False).split(x, [1, 0, 3])
+        rows = gm.TensorArray(gm.float32, 4, clear_after_read=False).unstack(x)
+        return [split.read(2), split.concat(), rows.gather([2, 0]), rows.stack()]
+
+    _agree(make)
+
+
+def test_lists() -> None:
+    def make(x: Any) -> Any:
+        kind, unknown = gm.float32, np.int32(-1)
+        rows = ops.tensor_list_from_tensor(x, [3])
+        pushed = ops.tensor_list_push_back(rows, x[0])
+        changed = ops.tensor_list_set_item(pushed, 1, x[3])
+        rest, last = ops.tensor_list_pop_back(changed, [3], element_dtype=kind)
+        reserved = ops.tensor_list_reserve([3], 5, element_dtype=kind)
+        scattered = ops.tensor_list_scatter_into_existing_list(reserved, x, [4, 1, 2, 0])
+        doubled = ops.add_n([rest, ops.zeros_like(rest), rest])
+        return [
+            ops.tensor_list_stack(changed, [3], element_dtype=kind), last,
+            ops.tensor_list_stack(scattered, [3], element_dtype=kind),
+            ops.tensor_list_gather(rest, [2, 2, 0], [3], element_dtype=kind),
+            ops.tensor_list_stack(doubled, [3], element_dtype=kind),
+            ops.tensor_list_length(rest), ops.tensor_list_get_item(reserved, 2, [3], element_dtype=kind),
+            ops.tensor_list_concat_v2(ops.tensor_list_split(x, [-1, 3], [1, 3]), unknown, np.zeros(0, np.int64), kind)[0],
+        ]  # fmt: skip
+
+    _agree(make)
