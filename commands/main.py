@@ -46,6 +46,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "worker": ("commands.worker", "Serve one task of a cluster."),
     "cluster": ("commands.cluster", "Start and watch the tasks of a cluster."),
     "ops": ("commands.ops", "List ops with their kernels, gradients and shape functions."),
+    "devices": ("commands.devices", "List the GPUs of this machine, and what they lack to be used."),
     "checkpoint": ("commands.checkpoint", "Inspect, verify, compare and convert checkpoints."),
     "validate": ("commands.validate", "Find everything that is wrong with models; for CI."),
     "diff": ("commands.diff", "Say how two models differ."),

@@ -59,6 +59,7 @@ COMMON: dict[str, list[str]] = {
     "run": ["net.meta", "--init", "--fetch", "conv1/kernel"],
     "python": [],
     "ops": [],
+    "devices": [],
     "validate": ["net.meta"],
     "diff": ["net.meta", "net.meta"],
     "visualize": ["net.meta", "-o", "net.dot"],

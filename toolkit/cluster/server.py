@@ -40,6 +40,7 @@ from toolkit.cluster.worker.task import WorkerTask, task_addresses
 from toolkit.errors import AbortedError, UsageError
 from toolkit.formats.cluster import Cluster
 from toolkit.graph.device import DeviceSpec
+from toolkit.kernels import device_types
 from toolkit.limits.process import resident_memory
 from toolkit.policy.rules import Policy
 from toolkit.runtime.devices import Device
@@ -89,6 +90,14 @@ class Keys:
         if found.key and found.certificates:
             check_pair(key, certificates, roots)
         return found
+
+
+def _counts(config: config_pb2.ConfigProto) -> dict[str, int]:
+    """Devices by type, of a ConfigProto: of GPUs at most those that there are."""
+    counts = dict(config.device_count)
+    if "GPU" in counts:
+        counts["GPU"] = min(counts["GPU"], device_types.there("GPU"))
+    return counts
 
 
 class ClusterServer:
@@ -141,7 +150,7 @@ class ClusterServer:
         self._task = WorkerTask(
             spec,
             addresses,
-            counts or dict(config.device_count),
+            counts or _counts(config),
             policy=Policy.everything() if policy is None else policy,
             inter_op_threads=config.inter_op_parallelism_threads if config.inter_op_parallelism_threads > 1 else 0,
             admission=Access(keys.token, keys.roots),

@@ -41,7 +41,8 @@ def _rows(treatment: Treatment, *pairs: tuple[str, str]) -> tuple[Row, ...]:
     return tuple(Row(field, treatment, why) for fields, why in pairs for field in fields.split())
 
 
-_NO_GPU = "settings of GPUs and their allocators; kernels of other devices bring their own"
+_OWN_POOLS = "memory, streams and events of GPUs are managed in graphmill's own way (pools that keep what is freed)"
+_OTHER_DEVICES = "for devices of TensorFlow's plugins; ours take their own settings"
 _NO_XLA = "there is no XLA and no MLIR here; programs are compiled by graphmill's own compiler"
 _NO_CLUSTER = "for sessions of several processes: a master is told of it, one in this process has no use for it"
 _REWRITES = "graphmill's compiler rewrites programs its own way, to the same values (run --explain)"
@@ -59,7 +60,10 @@ _NO_DEBUGGER = (
 CONFIG: tuple[Row, ...] = (
     *_rows(
         Treatment.OBEYED,
-        ("device_count", "CPU: so many devices; of other types there are those that have kernels here"),
+        ("device_count", "CPU: so many devices; GPU: at most so many of those that there are"),
+        ("gpu_options.per_process_gpu_memory_fraction", "the part of a GPU's memory that tensors may take"),
+        ("gpu_options.allow_growth", "memory is taken as it is needed; so it is anyway unless a fraction is given"),
+        ("gpu_options.visible_device_list", "which of the machine's GPUs are /device:GPU:0, GPU:1, ..."),
         ("intra_op_parallelism_threads", "threads of one primitive"),
         ("inter_op_parallelism_threads", "threads for independent kernels of a step, above 1"),
         ("session_inter_op_thread_pool.num_threads", "the first pool's threads, as inter_op_parallelism_threads"),
@@ -75,7 +79,10 @@ CONFIG: tuple[Row, ...] = (
         ("placement_period", "TensorFlow does not look at it either"),
         ("device_filters share_cluster_devices_in_session", _NO_CLUSTER),
         ("rpc_options.*", "for calls between processes: servers and sessions at a target obey it"),
-        ("gpu_options.* pluggable_device_options.*", _NO_GPU),
+        ("gpu_options.allocator_type gpu_options.deferred_deletion_bytes gpu_options.force_gpu_compatible", _OWN_POOLS),
+        ("gpu_options.polling_active_delay_usecs gpu_options.polling_inactive_delay_msecs", _OWN_POOLS),
+        ("gpu_options.experimental.*", _OWN_POOLS),
+        ("pluggable_device_options.*", _OTHER_DEVICES),
         ("allow_soft_placement", "always so: programs come with the devices of the machine they were written on"),
         ("use_per_session_threads", "threads are a session's own, always"),
         ("session_inter_op_thread_pool.global_name", "threads are a session's own, always"),

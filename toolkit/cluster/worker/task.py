@@ -33,7 +33,7 @@ from toolkit.limits.process import physical_memory
 from toolkit.policy.access import Access
 from toolkit.policy.rules import Policy
 from toolkit.runtime.cancellation import CancellationManager
-from toolkit.runtime.devices import Device, local_devices
+from toolkit.runtime.devices import Device, local_devices, require_devices
 from toolkit.runtime.inter_op import InterOpPool
 from toolkit.runtime.rendezvous import Receiver
 from toolkit.runtime.resources import DEFAULT_CONTAINER, ResourceManager
@@ -103,6 +103,7 @@ class WorkerTask:
         self.devices = [
             dataclasses.replace(device, incarnation=secrets.randbits(63) | 1) for device in local_devices(counts, task)
         ]
+        require_devices(self.devices)
         self.resources = ResourceManager()
         self._allowance = None if limits is None else Allowance(limits)
         self.access = Access(Policy() if policy is None else policy)
@@ -133,7 +134,7 @@ class WorkerTask:
         found: list[device_attributes_pb2.DeviceAttributes] = []
         for device in self.devices:
             memory = device_types.memory(device.device_type, device.spec.device_index or 0)
-            limit = physical_memory() if memory is None else None
+            limit = physical_memory() if memory is None else memory.statistics().limit
             found.append(
                 device_attributes_pb2.DeviceAttributes(
                     name=device.name,

@@ -7,6 +7,8 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from toolkit.errors import UnimplementedError
+from toolkit.kernels import device_types
+from toolkit.kernels.device_options import DeviceOptions
 
 
 class PhysicalDevice(NamedTuple):
@@ -43,6 +45,10 @@ class _Settings:
     log_placement = False
     visible = True
     devices: Any = None
+    gpus: Any = None  # numbers of those that are visible; None: all
+    gpu_memory: Any = None  # bytes
+    gpu_growth: Any = None
+    deterministic: Any = None
     device_policy: Any = None
     synchronous: Any = None
     jit: Any = ""
@@ -53,13 +59,48 @@ settings = _Settings()
 
 
 def list_physical_devices(device_type: Any = None) -> list[PhysicalDevice]:
-    return [_CPU] if device_type in (None, "CPU") else []
+    found = [_CPU] if device_type in (None, "CPU") else []
+    return found + _gpus() if device_type in (None, "GPU") else found
+
+
+def _gpus() -> list[PhysicalDevice]:
+    return [PhysicalDevice(f"/physical_device:GPU:{number}", "GPU") for number in range(_count_gpus())]
+
+
+def _count_gpus() -> int:
+    """Those of the machine, which stay as many when some are hidden."""
+    if _known_gpus[0] is None:
+        _known_gpus[0] = device_types.there("GPU")
+    return _known_gpus[0]
+
+
+#: how many there were before any was hidden; None: nobody has looked
+_known_gpus: list[int | None] = [None]
 
 
 def list_logical_devices(device_type: Any = None) -> list[LogicalDevice]:
-    if not settings.visible or device_type not in (None, "CPU"):
-        return []
-    return [LogicalDevice(f"/device:CPU:{number}", "CPU") for number in range(len(settings.devices or [None]))]
+    found: list[LogicalDevice] = []
+    if settings.visible and device_type in (None, "CPU"):
+        cpus = range(len(settings.devices or [None]))
+        found += [LogicalDevice(f"/device:CPU:{number}", "CPU") for number in cpus]
+    if device_type in (None, "GPU"):
+        found += [LogicalDevice(f"/device:GPU:{number}", "GPU") for number in range(visible_gpus())]
+    return found
+
+
+def visible_gpus() -> int:
+    """How many GPUs sessions have."""
+    return _count_gpus() if settings.gpus is None else len(settings.gpus)
+
+
+def gpu_options() -> DeviceOptions:
+    """What programs have said about GPUs here."""
+    return DeviceOptions(
+        memory=settings.gpu_memory,
+        grows=settings.gpu_growth,
+        visible=None if settings.gpus is None else tuple(settings.gpus),
+        deterministic=settings.deterministic,
+    )
 
 
 def experimental_list_devices() -> list[str]:
@@ -67,25 +108,46 @@ def experimental_list_devices() -> list[str]:
 
 
 def get_visible_devices(device_type: Any = None) -> list[PhysicalDevice]:
-    return list_physical_devices(device_type) if settings.visible else []
+    found = [_CPU] if settings.visible and device_type in (None, "CPU") else []
+    gpus = _gpus() if device_type in (None, "GPU") else []
+    return found + [gpu for number, gpu in enumerate(gpus) if settings.gpus is None or number in settings.gpus]
 
 
 def set_visible_devices(devices: Any, device_type: Any = None) -> None:
     chosen = devices if isinstance(devices, list | tuple) else [devices] if devices is not None else []
     for device in chosen:
         _known(device)
+        if device_type not in (None, device.device_type):
+            raise ValueError(f"{device.name} is no {device_type}")
     if device_type in (None, "CPU"):
         settings.visible = _CPU in chosen
+    if device_type in (None, "GPU"):
+        settings.gpus = [_gpus().index(device) for device in chosen if device.device_type == "GPU"]
 
 
 def get_logical_device_configuration(device: Any) -> Any:
     _known(device)
-    return settings.devices
+    if device == _CPU:
+        return settings.devices
+    limit = settings.gpu_memory
+    return None if limit is None else [LogicalDeviceConfiguration(memory_limit=limit >> 20)]
 
 
 def set_logical_device_configuration(device: Any, logical_devices: Any) -> None:
-    """Cut the processor into several devices; sessions without a ConfigProto of their own have them."""
+    """Cut the processor into several devices, or say how much of a GPU's memory is used; sessions have that.
+
+    Raises:
+        UnimplementedError: a GPU is to be several devices.
+    """
     _known(device)
+    if device.device_type == "GPU":
+        if len(logical_devices) != 1:
+            raise UnimplementedError(
+                f"{device.name} cannot be {len(logical_devices)} devices: a GPU is one here; CPUs can be several"
+            )
+        limit = logical_devices[0].memory_limit
+        settings.gpu_memory = None if limit is None else int(limit * (1 << 20))
+        return
     if any(each.memory_limit is not None for each in logical_devices):
         raise ValueError("devices of a CPU share its memory; leave memory_limit out")
     settings.devices = list(logical_devices)
@@ -107,16 +169,31 @@ def set_virtual_device_configuration(device: Any, virtual_devices: Any) -> None:
 
 
 def _known(device: Any) -> None:
-    if device != _CPU:
-        raise ValueError(f"there is no device {device}; there is: {_CPU.name}")
+    there = [_CPU, *_gpus()]
+    if device not in there:
+        raise ValueError(f"there is no device {device}; there is: {', '.join(each.name for each in there)}")
 
 
 def get_memory_growth(device: Any) -> Any:
-    raise ValueError(f"{getattr(device, 'name', device)}: memory growth is a setting of GPUs")
+    _require_gpu(device)
+    return settings.gpu_growth
 
 
 def set_memory_growth(device: Any, enable: bool) -> None:
-    raise ValueError(f"{getattr(device, 'name', device)}: memory growth is a setting of GPUs")
+    """Whether memory of GPUs is taken as it is needed, which is so anyway unless a limit is set."""
+    _require_gpu(device)
+    settings.gpu_growth = bool(enable)
+
+
+def _require_gpu(device: Any) -> None:
+    if getattr(device, "device_type", None) != "GPU":
+        raise ValueError(f"{getattr(device, 'name', device)}: memory growth is a setting of GPUs")
+    _known(device)
+
+
+def enable_op_determinism() -> None:
+    """Have every step give the same bits each time, on GPUs too, where that takes some speed."""
+    settings.deterministic = True
 
 
 def get_intra_op_parallelism_threads() -> int:

@@ -23,9 +23,9 @@ def list_local_devices(session_config: Any = None) -> list[Any]:
     from schemas import device_attributes_pb2
     from toolkit.client.graph import Graph
     from toolkit.runtime.session import Session
-    from toolkit.tensorflow.families.session import reported
+    from toolkit.tensorflow.families.session import reported, settings
 
-    with Session(graph=Graph()) as session:
+    with Session(graph=Graph(), **settings(session_config)) as session:
         return [
             device_attributes_pb2.DeviceAttributes(
                 name="/device:" + each.name.rpartition("/device:")[2], device_type=each.device_type,

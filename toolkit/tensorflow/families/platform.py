@@ -368,15 +368,31 @@ def test_main(argv: Any = None) -> None:
 
 
 def is_built_with_cuda() -> bool:
-    return False
+    """Whether CUDA is there for sessions: a GPU, its driver, and what calls it."""
+    from toolkit.kernels import device_types
+
+    return device_types.there("GPU") > 0
 
 
 def is_gpu_available(cuda_only: bool = False, min_cuda_compute_capability: Any = None) -> bool:
-    return False
+    """Whether sessions have a GPU, of this compute capability at least, as (9, 0)."""
+    from toolkit.kernels import device_types
+
+    if not device_types.there("GPU"):
+        return False
+    if min_cuda_compute_capability is None:
+        return True
+    from toolkit.kernels.cuda.found import find
+
+    least = tuple(min_cuda_compute_capability)
+    return any(tuple(map(int, gpu.capability.split("."))) >= least for gpu in find().gpus)
 
 
 def gpu_device_name() -> str:
-    return ""
+    """The name of the first GPU, "" where there is none."""
+    from toolkit.kernels import device_types
+
+    return "/device:GPU:0" if device_types.there("GPU") else ""
 
 
 def test_src_dir_path(relative_path: str) -> str:

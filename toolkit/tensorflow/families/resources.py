@@ -46,8 +46,10 @@ def readahead_file_path(path: str, readahead: str = "128M") -> str:
 
 
 def get_build_info() -> dict[str, Any]:
-    """How the library is built: without GPUs."""
-    return {"is_cuda_build": False, "is_rocm_build": False, "is_tensorrt_build": False}
+    """How the library is built: for CUDA where a GPU is there."""
+    from toolkit.kernels import device_types
+
+    return {"is_cuda_build": device_types.there("GPU") > 0, "is_rocm_build": False, "is_tensorrt_build": False}
 
 
 def _no_headers() -> Any:

@@ -6,10 +6,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from schemas import config_pb2
 from toolkit.client import context, session_stack
+from toolkit.kernels.device_options import DeviceOptions, parse_visible
 from toolkit.runtime import config_fields
 from toolkit.runtime import session as runtime
 from toolkit.runtime.targets import is_remote
@@ -32,6 +34,36 @@ def defaults() -> dict[str, Any]:
     return found
 
 
+def with_gpus(found: dict[str, Any], config: Any) -> dict[str, Any]:
+    """The settings of a session with the GPUs that there are, as TensorFlow's sessions have them: all of them, but for
+    what `tf.config`, `device_count` and `gpu_options` say. Where there is none, nothing is said about them either."""
+    from toolkit.kernels import device_types
+
+    there = device_types.there("GPU")
+    if not there:
+        return found
+    module = sys.modules.get("toolkit.tensorflow.families.config")
+    options = DeviceOptions() if module is None else module.gpu_options()
+    visible = None if config is None else parse_visible(config.gpu_options.visible_device_list)
+    if visible is not None:
+        options = replace(options, visible=visible)
+    if options.visible is not None:
+        there = len(options.visible)
+    count = there if config is None else min(there, max(0, config.device_count.get("GPU", there)))
+    if not count:
+        return found
+    if config is not None:
+        said = config.gpu_options
+        part = said.per_process_gpu_memory_fraction
+        if part:
+            options = replace(options, memory=float(min(part, 1.0)), grows=said.allow_growth)
+        elif said.allow_growth:
+            options = replace(options, grows=True)
+    found["devices"] = {"CPU": 1, **found.get("devices", {}), "GPU": count}
+    found["device_options"] = options
+    return found
+
+
 def settings(config: Any) -> dict[str, Any]:
     """A ConfigProto as the settings of a session; what becomes of each field is in `runtime/config_fields`.
 
@@ -40,7 +72,7 @@ def settings(config: Any) -> dict[str, Any]:
     """
     found: dict[str, Any] = defaults()
     if config is None:
-        return found
+        return with_gpus(found, None)
     config_fields.check_config(config)
     if config.intra_op_parallelism_threads > 0:
         found["threads"] = config.intra_op_parallelism_threads
@@ -52,7 +84,7 @@ def settings(config: Any) -> dict[str, Any]:
         found.pop("inter_op_threads", None)
     if config.device_count.get("CPU", 1) > 1:
         found["devices"] = {"CPU": config.device_count["CPU"]}
-    return found
+    return with_gpus(found, config)
 
 
 _METADATA = "session_metadata"
@@ -92,8 +124,17 @@ class _DeviceAttributes:
 
 def reported(device: Any) -> _DeviceAttributes:
     """What is told of a device of this process or of a cluster."""
-    memory = getattr(device, "memory_limit", _CPU_MEMORY)
+    memory = getattr(device, "memory_limit", None)
+    if memory is None:
+        memory = _CPU_MEMORY if device.device_type == "CPU" else _limit_of(device)
     return _DeviceAttributes(device.name, device.device_type, memory, device.incarnation)
+
+
+def _limit_of(device: Any) -> int:
+    from toolkit.kernels import device_types
+
+    found = device_types.memory(device.device_type, device.spec.device_index or 0)
+    return 0 if found is None else found.statistics().limit or 0
 
 
 class BaseSession(runtime.Session):

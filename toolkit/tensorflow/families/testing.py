@@ -109,7 +109,10 @@ def create_local_cluster(
 
 
 def is_built_with_gpu_support() -> bool:
-    return False
+    """Whether there is a GPU for sessions, with its driver and what calls it."""
+    from toolkit.kernels import device_types
+
+    return device_types.there("GPU") > 0
 
 
 def is_built_with_rocm() -> bool:

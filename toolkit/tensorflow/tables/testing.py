@@ -23,7 +23,7 @@ HOMES: dict[str, str] = {
         config.experimental.set_device_policy config.experimental.set_memory_growth
         config.experimental.set_synchronous_execution config.experimental_list_devices
         config.experimental.VirtualDeviceConfiguration config.experimental.get_virtual_device_configuration
-        config.experimental.set_virtual_device_configuration
+        config.experimental.set_virtual_device_configuration config.experimental.enable_op_determinism
         debugging.get_log_device_placement debugging.set_log_device_placement
     """,
     "toolkit.tensorflow.families.resources": """
