@@ -13,22 +13,24 @@ import pytest
 from toolkit.kernels import index
 
 PACKAGE = "toolkit.kernels.cpu"
-TABLE = Path(__file__).parents[2] / "toolkit" / "kernels" / "cpu" / index.TABLE
+#: where the kernels of a device type are
+PACKAGES = {"CPU": PACKAGE, "GPU": "toolkit.kernels.gpu"}
+ROOT = Path(__file__).parents[2]
 #: says by standard output which module registers which ops: the nearest one that is just being imported
 _REGISTRATIONS = """
 import json, sys
 from toolkit.kernels import registry
-found = {}
+device, found = sys.argv[1], {}
 add = registry.add
 def noted(entry):
     frame = sys._getframe(1)
     while frame.f_code.co_name != "<module>":
         frame = frame.f_back
-    if entry.device_type == "CPU":
+    if entry.device_type == device:
         found.setdefault(frame.f_globals["__name__"], set()).add(entry.op)
     add(entry)
 registry.add = noted
-registry.load("CPU")
+registry.load(device)
 print(json.dumps({module: sorted(ops) for module, ops in found.items()}))
 """
 #: imports each of the given modules in a child of its own, with nothing imported before but the registry
@@ -57,22 +59,30 @@ def _said(program: str, *arguments: str) -> str:
     return done.stdout
 
 
+@pytest.fixture(scope="module", params=list(PACKAGES))
+def device(request: pytest.FixtureRequest) -> str:
+    return request.param
+
+
 @pytest.fixture(scope="module")
-def registered() -> dict[str, list[str]]:
-    return json.loads(_said(_REGISTRATIONS))
+def registered(device: str) -> dict[str, list[str]]:
+    return json.loads(_said(_REGISTRATIONS, device))
 
 
-def _lines(registered: dict[str, list[str]]) -> Iterator[str]:
+def _lines(registered: dict[str, list[str]], device: str) -> Iterator[str]:
+    package = PACKAGES[device]
     for module, ops in sorted(registered.items()):
-        assert module.startswith(f"{PACKAGE}."), f"{module} registers kernels for CPU from outside of {PACKAGE}"
-        yield f"{module.removeprefix(PACKAGE + '.')} {' '.join(ops)}\n"
+        assert module.startswith(f"{package}."), f"{module} registers kernels for {device} from outside of {package}"
+        yield f"{module.removeprefix(package + '.')} {' '.join(ops)}\n"
 
 
-def test_the_table_is_what_modules_register(registered: dict[str, list[str]], request: pytest.FixtureRequest) -> None:
-    text = "".join(_lines(registered))
+def test_the_table_is_what_modules_register(
+    registered: dict[str, list[str]], device: str, request: pytest.FixtureRequest
+) -> None:
+    text, table = "".join(_lines(registered, device)), ROOT / PACKAGES[device].replace(".", "/") / index.TABLE
     if request.config.getoption("--update-golden"):
-        TABLE.write_text(text, encoding="utf-8")
-    assert TABLE.read_text(encoding="utf-8") == text, "kernels were moved or added: run pytest --update-golden on this"
+        table.write_text(text, encoding="utf-8")
+    assert table.read_text(encoding="utf-8") == text, "kernels were moved or added: run pytest --update-golden on this"
 
 
 def test_every_module_can_be_imported_first(registered: dict[str, list[str]]) -> None:

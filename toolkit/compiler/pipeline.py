@@ -313,6 +313,12 @@ def _is_for_nests(value: Value) -> bool:
     return not value.is_result and all(user.op in OPERATORS for user in value.users)
 
 
+def _gather_kernels(block: Block, to: Compilation) -> None:
+    from toolkit.compiler.backends.cuda.fusion import gather_kernels
+
+    gather_kernels(block, to.excluded_by_name, may_change_variables)
+
+
 def _gather_nests(block: Block, to: Compilation) -> None:
     if to.where is Where.LOOP:
         gather_nests(block, to.excluded_by_name, lambda operation: False, to.target.nests, everything=True)
@@ -398,6 +404,11 @@ PASSES: Sequence[Pass] = (
     Pass("lower_ufuncs", lambda block, to: lower_ufuncs(block, defining=to.settings.defines)),
     Pass("verify_shapes", _verify_shapes, where=_BOTH),
     Pass("stage_inputs", lambda block, to: stage_inputs(block, to.target.copies.pinned)),
+)  # fmt: skip
+
+#: of blocks that run on NVIDIA GPUs
+CUDA_PASSES: Sequence[Pass] = (
+    Pass("gather_kernels", _gather_kernels),
 )  # fmt: skip
 
 
@@ -506,12 +517,27 @@ def compile_calls(block: Block, settings: Settings, excluded: dict[str, str], ru
     return emit(block)
 
 
+def compile_cuda(block: Block, settings: Settings, excluded: dict[str, str], running: RunningStep) -> Executable:
+    """Generate the function of a block that runs on an NVIDIA GPU.
+
+    Raises:
+        NotSupportedError: there is an operation in it that nothing is behind.
+    """
+    from toolkit.compiler.backends.cuda.emit import emit
+
+    passes = () if settings.defines else CUDA_PASSES
+    apply_passes(block, Compilation(block, settings, excluded, running), passes)
+    return emit(block)
+
+
 Backend = Callable[[Block, Settings, dict[str, str], RunningStep], Executable]
 
 
 def backend_of(program: Program) -> Backend:
     """What compiles the blocks of a program: for its device, if it makes code for that."""
-    return compile_block if program.memory is None else compile_calls
+    if program.memory is None:
+        return compile_block
+    return compile_cuda if program.device_type == "GPU" else compile_calls
 
 
 def _loop(block: Block, loop: Loop, to: Compilation) -> Emitted:

@@ -49,7 +49,7 @@ def make_executor(
     """
     reference = TokenExecutor if force_tokens or program.needs_tokens else FlatExecutor
     settings = settings or Settings.current()
-    if force_tokens or not settings.segments or (program.is_asynchronous and program.memory is not None):
+    if force_tokens or not settings.segments:
         inner = reference(program)
     elif program.is_asynchronous:
         inner = SegmentedExecutor(program, settings, together or Together([program]))

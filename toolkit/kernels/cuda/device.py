@@ -360,7 +360,16 @@ def device_of(node: Node) -> CudaDevice:
     Raises:
         UsageError: there is none.
     """
-    return device(DeviceSpec.parse(node.device).device_index or 0).for_node(node.name)
+    return device_named(node.device).for_node(node.name)
+
+
+def device_named(name: str) -> CudaDevice:
+    """The GPU of a device name, in whole or part; GPU:0 where it has no number.
+
+    Raises:
+        UsageError: there is none.
+    """
+    return device(DeviceSpec.parse(name).device_index or 0)
 
 
 def memory_of(index: int) -> GpuMemory:
