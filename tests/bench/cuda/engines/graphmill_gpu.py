@@ -71,8 +71,8 @@ class Loaded:
 
     @property
     def note(self) -> str:
-        moved = [line for line in self._session.moved() if "GPU" in line]
-        return f"{len(moved)} kinds of nodes ran on the CPU: {'; '.join(moved)[:200]}" if moved else ""
+        moved = sorted({line.partition(" ")[0] for line in self._session.moved() if "GPU" in line})
+        return f"on the CPU: {', '.join(moved)}" if moved else ""
 
     def wait(self) -> None:
         from toolkit.kernels import device_types

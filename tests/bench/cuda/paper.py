@@ -1,0 +1,288 @@
+"""A driver that computes nothing and keeps a list of what it was asked: launches as they are compiled, without a GPU.
+
+Memory has addresses and no content; what is copied out is zeros. So steps whose course does not depend on numbers in
+the device's memory can be run at their full size at once, and every kernel, library call and copy is known with its
+arguments.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from toolkit.kernels.cuda.driver.base import DeviceProperties, OutOfDeviceMemory
+from toolkit.kernels.cuda.simt.ir import SIZES, If, KernelBuffer, Operation, SimtKernel, While
+
+
+@dataclass(frozen=True)
+class Launch:
+    """Something that the card does.
+
+    Attributes:
+        name: of the kernel, of the library's call, or "copy", "fill".
+        blocks: of a kernel; 0 of others.
+        bytes: of memory, read and written, each argument once.
+        flops: operations: of a library's call by its geometry; of a kernel as many for each element that it reads as
+            its instructions have for a load.
+        kind: "product" where tensor cores can do it, "kernel", "copy".
+        captured: it is part of a graph that is replayed.
+    """
+
+    name: str
+    blocks: int
+    bytes: int
+    flops: float
+    kind: str
+    captured: bool = False
+
+
+@dataclass
+class _Graph:
+    launches: list[Launch]
+
+    @property
+    def operations(self) -> int:
+        return len(self.launches)
+
+
+class _Handle:
+    """A stream or an event."""
+
+    handle = 0
+
+    def __init__(self) -> None:
+        self.captured: list[Launch] | None = None
+
+
+@dataclass(frozen=True)
+class _Function:
+    kernel: SimtKernel
+    registers: int = 0
+    spills: int = 0
+
+    @property
+    def name(self) -> str:
+        return self.kernel.name
+
+    @property
+    def shared(self) -> int:
+        return self.kernel.shared_bytes
+
+    @property
+    def ptx(self) -> str:
+        return ""
+
+
+@dataclass
+class _Libraries:
+    """Takes whatever it is asked."""
+
+    context: PaperContext
+    version: str = "on paper"
+    seen: set[Any] = field(default_factory=set[Any])
+
+    def supports(self, *_: Any) -> bool:
+        return True
+
+    def matmul(self, product: Any, *spans: Any, **more: Any) -> None:
+        p = product
+        *spans, stream = spans
+        each = np.dtype(_numpy(p.dtype)).itemsize
+        sizes = (p.m * p.k, p.k * p.n, p.m * p.n)
+        strides = (p.stride_a, p.stride_b, p.stride_out)
+        moved = sum(size * (p.batch if stride else 1) for size, stride in zip(sizes, strides, strict=True)) * each
+        moved += sum(span.nbytes for span in more.values() if span is not None)
+        name = f"matmul {p.dtype} {p.m} x {p.n} x {p.k}" + (f", {p.batch} times" if p.batch > 1 else "")
+        name += f" {p.epilogue}" if p.epilogue else ""
+        self.context.note(Launch(name, 0, moved, 2.0 * p.m * p.n * p.k * p.batch, "product"), stream)
+
+    def convolve(self, convolution: Any, *spans: Any, **more: Any) -> None:
+        c = convolution
+        *_, stream = spans
+        each = np.dtype(_numpy(c.dtype)).itemsize
+        window = int(np.prod(c.kernel)) * c.channels // c.groups
+        flops = 2.0 * c.batch * c.filters * int(np.prod(c.out)) * window
+        moved = sum(int(np.prod(shape)) for shape in (c.x_shape, c.w_shape, c.y_shape)) * each
+        moved += sum(span.nbytes for span in more.values() if span is not None)
+        kernel, sizes = "x".join(map(str, c.kernel)), "x".join(map(str, c.sizes))
+        name = f"convolution {c.kind} {c.dtype} {kernel} {c.channels} to {c.filters} of {sizes}"
+        name += f" {' '.join(c.epilogue)}" if c.epilogue else ""
+        self.context.note(Launch(name, 0, moved, flops, "product"), stream)
+
+    def __getattr__(self, name: str) -> Any:
+        """Any other call of a library: what its arguments hold is moved."""
+        if name.startswith("_"):
+            raise AttributeError(name)
+
+        def call(*arguments: Any, **more: Any) -> None:
+            given = [*arguments, *more.values()]
+            stream = next((each for each in given if isinstance(each, _Handle)), None)
+            moved = sum(each.nbytes for each in given if hasattr(each, "nbytes") and hasattr(each, "address"))
+            self.context.note(Launch(name, 0, moved, moved / 4, "kernel"), stream)
+
+        return call
+
+
+def _numpy(name: str) -> Any:
+    import ml_dtypes
+
+    return ml_dtypes.bfloat16 if name == "bfloat16" else name
+
+
+class PaperContext:
+    """A card on paper; see `toolkit.kernels.cuda.driver.base.Context`.
+
+    Attributes:
+        launches: what was done, in the order in which it was asked.
+    """
+
+    poisons = False
+    index = 0
+
+    def __init__(self, properties: DeviceProperties):
+        self.properties = properties
+        self.launches: list[Launch] = []
+        self._lock = threading.Lock()
+        self._next, self._sizes = 1 << 40, dict[int, int]()
+        self._functions: dict[str, _Function] = {}
+        self._captures: dict[int, list[Launch]] = {}
+        self.blas = self.dnn = _Libraries(self)
+
+    def note(self, launch: Launch, stream: Any) -> None:
+        captured = None if stream is None else stream.captured
+        (self.launches if captured is None else captured).append(launch)
+
+    def poison(self, *_: Any) -> None: ...
+
+    def allocate(self, nbytes: int) -> int:
+        with self._lock:
+            if sum(self._sizes.values()) + nbytes > self.properties.memory:
+                raise OutOfDeviceMemory("cuMemAlloc", "CUDA_ERROR_OUT_OF_MEMORY", f"{nbytes} bytes")
+            address, self._next = self._next, self._next + -(-nbytes // 256) * 256 + 256
+            self._sizes[address] = nbytes
+            return address
+
+    def free(self, address: int) -> None:
+        with self._lock:
+            del self._sizes[address]
+
+    def memory_info(self) -> tuple[int, int]:
+        return self.properties.memory - sum(self._sizes.values()), self.properties.memory
+
+    def pinned(self, nbytes: int) -> Any:
+        return np.zeros(nbytes, np.uint8)
+
+    def stream(self) -> _Handle:
+        return _Handle()
+
+    def event(self, *, timing: bool = False) -> _Handle:
+        return _Handle()
+
+    def record(self, event: _Handle, stream: _Handle) -> None:
+        event.captured = stream.captured
+
+    def wait(self, stream: _Handle, event: _Handle) -> None:
+        if event.captured is not None:  # what waits for recorded work is recorded
+            stream.captured = event.captured
+
+    def done(self, event: Any) -> bool:
+        return True
+
+    def synchronize(self, what: Any = None) -> None: ...
+
+    def elapsed(self, start: Any, end: Any) -> float:
+        return 0.0
+
+    def copy_in(self, address: int, host: Any, stream: Any) -> None:
+        self.note(Launch("copy in", 0, host.nbytes, 0.0, "copy"), stream)
+
+    def copy_out(self, host: Any, address: int, stream: Any) -> None:
+        host[:] = 0
+        self.note(Launch("copy out", 0, host.nbytes, 0.0, "copy"), stream)
+
+    def copy(self, to: int, source: int, nbytes: int, stream: Any) -> None:
+        self.note(Launch("copy", 0, 2 * nbytes, 0.0, "kernel"), stream)
+
+    def copy_peer(self, to: int, to_context: Any, source: int, nbytes: int, stream: Any) -> None:
+        self.note(Launch("copy between cards", 0, 2 * nbytes, 0.0, "copy"), stream)
+
+    def fill(self, address: int, byte: int, nbytes: int, stream: Any) -> None:
+        self.note(Launch("fill", 0, nbytes, 0.0, "kernel"), stream)
+
+    def function(self, kernel: SimtKernel) -> _Function:
+        return self._functions.setdefault(kernel.text, _Function(kernel))
+
+    def launch(self, function: Any, blocks: int, arguments: Sequence[Any], stream: Any) -> None:
+        kernel = function.kernel
+        pairs = [
+            (one, given.nbytes)
+            for one, given in zip(kernel.parameters, arguments, strict=True)
+            if isinstance(one, KernelBuffer)
+        ]
+        loads = sum(nbytes / SIZES[one.type] for one, nbytes in pairs if not one.written) or sum(
+            nbytes / SIZES[one.type] for one, nbytes in pairs
+        )
+        flops = loads * operations_of_a_load(kernel)
+        self.note(Launch(kernel.name, blocks, sum(nbytes for _, nbytes in pairs), flops, "kernel"), stream)
+
+    def begin_capture(self, stream: _Handle) -> None:
+        stream.captured = []
+
+    def end_capture(self, stream: _Handle) -> _Graph:
+        launches, stream.captured = stream.captured or [], None
+        return _Graph([Launch(o.name, o.blocks, o.bytes, o.flops, o.kind, True) for o in launches])
+
+    def replay(self, graph: _Graph, stream: _Handle) -> None:
+        for launch in graph.launches:
+            self.note(launch, stream)
+
+    def free_graph(self, graph: Any) -> None: ...
+
+
+class PaperDriver:
+    """One card on paper."""
+
+    def __init__(self, name: str = "H100 on paper", memory: int = 80 << 30):
+        self._context = PaperContext(
+            DeviceProperties(
+                name=name, memory=memory, capability=(9, 0), multiprocessors=132, shared_per_block=48 << 10,
+                l2=50 << 20, clock=1_980_000, driver=13000, runtime="on paper",
+            )
+        )  # fmt: skip
+
+    def count(self) -> int:
+        return 1
+
+    def properties(self, index: int) -> DeviceProperties:
+        return self._context.properties
+
+    def open(self, index: int) -> PaperContext:
+        return self._context
+
+
+#: instructions that compute floating-point numbers; a function counts as one
+_ARITHMETIC = ("fadd", "fsub", "fmul", "fdiv", "frem", "fneg", "sqrt", "intrinsic", "fcmp")
+
+
+def operations_of_a_load(kernel: SimtKernel) -> float:
+    """Arithmetic instructions for each load from global memory, as they stand in the text; those without loads: all."""
+    counts = {"arithmetic": 0, "loads": 0}
+
+    def count(body: Sequence[Any]) -> None:
+        for one in body:
+            if isinstance(one, If):
+                count(one.then)
+                count(one.otherwise)
+            elif isinstance(one, While):
+                count(one.head)
+                count(one.body)
+            elif isinstance(one, Operation):
+                counts["arithmetic"] += one.opcode.startswith(_ARITHMETIC)
+                counts["loads"] += one.opcode == "load" and getattr(one.place, "space", "") == "global"
+
+    count(kernel.body)
+    return counts["arithmetic"] / max(counts["loads"], 1)
