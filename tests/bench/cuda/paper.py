@@ -200,6 +200,8 @@ class PaperContext:
     def copy_in(self, address: int, host: Any, stream: Any) -> None:
         self.note(Launch("copy in", 0, host.nbytes, 0.0, "copy"), stream)
 
+    copy_in_bytes = copy_in
+
     def copy_out(self, host: Any, address: int, stream: Any) -> None:
         host[:] = 0
         self.note(Launch("copy out", 0, host.nbytes, 0.0, "copy"), stream)

@@ -18,9 +18,10 @@ class Loaded:
 
     Args:
         device: "gpu", or "cpu" for tests.
+        strict: nodes without a kernel for GPUs are an error.
     """
 
-    def __init__(self, workload: CudaWorkload, device: str = GPU):
+    def __init__(self, workload: CudaWorkload, device: str = GPU, strict: bool = False):
         network = workload.network
         self._there = f"/device:{device.upper()}:0"
         self._variables: dict[str, Any] = {}
@@ -49,7 +50,7 @@ class Loaded:
                 self._result = made.value
             begin = gm.global_variables_initializer()
         devices = {"CPU": 1, "GPU": 1} if device == GPU else None
-        self._session = Session(graph, devices=devices, precision=workload.precision)
+        self._session = Session(graph, devices=devices, precision=workload.precision, allow_soft_placement=not strict)
         self._begin = begin
         self._x = network.data()["x"]
         self.reset()
