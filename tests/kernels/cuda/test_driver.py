@@ -23,7 +23,7 @@ from toolkit.kernels.cuda.driver import choose, real, real_function
 from toolkit.kernels.cuda.driver.base import DriverError, GpuSpan, OutOfDeviceMemory
 from toolkit.kernels.cuda.driver.fake import FakeDriver
 from toolkit.kernels.cuda.driver.real_context import CudaContext
-from toolkit.kernels.cuda.memory import SMALL
+from toolkit.kernels.cuda.transfers import SMALL
 
 N = 100
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Iterator
 from typing import Any
@@ -16,13 +17,14 @@ from toolkit.graph.graph import Graph
 from toolkit.kernels import device_types
 from toolkit.kernels.boundary import memory_of
 from toolkit.kernels.cuda import device as devices
-from toolkit.kernels.cuda import settings
+from toolkit.kernels.cuda import settings, transfers
 from toolkit.kernels.cuda.device import CudaDevice, device, device_of
 from toolkit.kernels.cuda.driver import choose
 from toolkit.kernels.cuda.driver.base import DriverError
 from toolkit.kernels.cuda.driver.fake import FakeContext, FakeDriver
-from toolkit.kernels.cuda.memory import SMALL, GpuArray
+from toolkit.kernels.cuda.memory import GpuArray
 from toolkit.kernels.cuda.staging import SECTION
+from toolkit.kernels.cuda.transfers import SMALL
 from toolkit.kernels.device_options import DeviceOptions
 
 LARGE = 3 * SMALL // 4  # int32 numbers of what is copied in streams of its own
@@ -91,7 +93,40 @@ def test_steps_that_feed_compute_and_fetch(gpu: CudaDevice, count: int) -> None:
     gpu.memory.synchronize()
     for wait, expected in waits:
         np.testing.assert_array_equal(wait(), expected)
+    del wait
+    waits.clear()
     assert gpu.memory.statistics().in_use == 0
+
+
+@pytest.mark.parametrize("count", [SECTION, 5 * SECTION // 8 + 7])
+def test_what_is_very_large_comes_in_parts(gpu: CudaDevice, count: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(transfers, "LARGE", SECTION)
+    array, made = _numbers(count), gpu.zeros((count,), np.int32)
+    gpu.context.copy(made.address, gpu.memory.copy_in(array).address, made.nbytes, gpu.compute)
+    wait = gpu.memory.begin_copy_out(made)
+    gpu.full((100,), np.int32, 3)
+    np.testing.assert_array_equal(wait(), array)
+
+
+@pytest.mark.parametrize("count", [100, LARGE])
+def test_what_is_being_copied_is_nobody_s_own(gpu: CudaDevice, count: int) -> None:
+    array, other = gpu.zeros((count,), np.int32), device(1)
+    alone = sys.getrefcount(array)
+    wait = gpu.memory.begin_copy_out(array)
+    assert (sys.getrefcount(array) > alone) == (
+        array.nbytes > SMALL
+    )  # what is small comes before what is computed next
+    wait()
+    del wait
+    assert sys.getrefcount(array) == alone
+    there = [other.copied(array)]
+    assert sys.getrefcount(array) > alone
+    gpu.synchronize()
+    assert sys.getrefcount(array) == alone
+    there += [other.copied(array) for _ in range(3)]
+    gpu.context.synchronize()
+    there.append(other.copied(array))
+    assert sys.getrefcount(array) == alone + 1  # the last copy's
 
 
 def test_what_is_fetched_is_what_it_was_then(gpu: CudaDevice) -> None:

@@ -17,13 +17,13 @@ from toolkit.graph.device import DeviceSpec
 from toolkit.graph.node import Node
 from toolkit.kernels.cuda import settings
 from toolkit.kernels.cuda.driver import choose
-from toolkit.kernels.cuda.driver.base import Argument, Context, DeviceProperties, DriverError, Event, Stream
+from toolkit.kernels.cuda.driver.base import Argument, Context, DeviceProperties, DriverError, Stream
 from toolkit.kernels.cuda.filling import filled_by
-from toolkit.kernels.cuda.memory import SMALL, GpuArray, GpuMemory
+from toolkit.kernels.cuda.memory import GpuArray, GpuMemory
 from toolkit.kernels.cuda.pool import Budget, Pool
 from toolkit.kernels.cuda.recording import Recording
 from toolkit.kernels.cuda.simt.ir import SimtKernel
-from toolkit.kernels.cuda.staging import SECTION, Buffers, Ring
+from toolkit.kernels.cuda.transfers import Transfers
 from toolkit.kernels.types import Array
 
 _Shape = Sequence[int]
@@ -37,9 +37,6 @@ class _Shared:
     def __init__(self) -> None:
         self.deterministic = os.environ.get(DETERMINISTIC, "").lower() in ("1", "true")
         self.recording: dict[int, Stream] = {}  # by thread
-        self.reached = 0  # the last ticket (`Pool.tickets`) of which everything before it is done
-        self.events: list[Event] = []  # to be used again
-        self.copies = False  # whether there may be work in the streams of copies
 
 
 class CudaDevice:
@@ -52,7 +49,6 @@ class CudaDevice:
         name: "/device:GPU:0".
         context: of the driver.
         properties: what it is.
-        copy_in_stream, copy_out_stream: copies of what is large.
         pool: the allocator.
         memory: for the runtime.
         node: for which node this view of the device is, "" for none.
@@ -67,11 +63,8 @@ class CudaDevice:
         self.node = ""
         self.root = self
         self._compute = context.stream()
-        self.copy_in_stream = context.stream()
-        self.copy_out_stream = context.stream()
         self.pool = Pool(context, self._compute, Budget(limit), self.name, grows=grows)
-        self._ring = Ring(context, self.copy_in_stream)
-        self._buffers = Buffers(context)
+        self._transfers = Transfers(context, self._compute, self.pool)
         self._shared = _Shared()
         self.memory = GpuMemory(self)
 
@@ -86,6 +79,16 @@ class CudaDevice:
         """The stream of kernels; while this thread records a graph, the one that is recorded."""
         recording = self._shared.recording
         return recording.get(threading.get_ident(), self._compute) if recording else self._compute
+
+    @property
+    def copy_in_stream(self) -> Stream:
+        """The stream of large copies from the host."""
+        return self._transfers.into
+
+    @property
+    def copy_out_stream(self) -> Stream:
+        """The stream of large copies to the host, and to other GPUs."""
+        return self._transfers.out
 
     @property
     def deterministic(self) -> bool:
@@ -109,7 +112,9 @@ class CudaDevice:
         Raises:
             ResourceExhaustedError: there is no room for it.
         """
-        dtype, shape = np.dtype(dtype), tuple(map(int, shape))
+        if not isinstance(dtype, np.dtype):
+            dtype = np.dtype(dtype)
+        shape = tuple(map(int, shape))
         nbytes = math.prod(shape) * dtype.itemsize
         if not nbytes:
             return GpuArray(self.root, None, dtype, shape, 0)
@@ -178,21 +183,7 @@ class CudaDevice:
         if not made.nbytes:
             return made
         self._not_recording("copied in")
-        raw = host.reshape(-1).view(np.uint8)
-        if made.nbytes <= SMALL:
-            self.context.copy_in_bytes(made.address, raw, self._compute)
-            return made
-        stream, ring = self.copy_in_stream, self._ring
-        self._behind_compute(stream, made)
-        for start in range(0, made.nbytes, SECTION):
-            part = raw[start : start + SECTION]
-            with ring.lock:
-                pinned = ring.take(part.size)
-                pinned[:] = part
-                self.context.copy_in(made.address + start, pinned, stream)
-                ring.put()
-        self._order(stream, self._compute)
-        self._shared.copies = True
+        self._transfers.copy_in(made, host.reshape(-1).view(np.uint8))
         return made
 
     def to_host(self, array: GpuArray) -> Array:
@@ -214,34 +205,9 @@ class CudaDevice:
         """
         if array.device.index != self.index:
             raise InternalError(f"{self.name} was asked to copy out {array!r}")
-        made = np.empty(array.shape, array.dtype)
-        if not array.nbytes:
-            return lambda: made
-        self._not_recording("copied out")
-        context, ticket = self.context, next(self.pool.tickets)
-        stream = self._compute
-        if array.nbytes > SMALL:
-            stream = self.copy_out_stream
-            self._order(self._compute, stream)
-            self._shared.copies = True
-        buffer = self._buffers.take(array.nbytes)
-        pinned = buffer[: array.nbytes]
-        done = self._event()
-        context.copy_out(pinned, array.address, stream)
-        context.record(done, stream)
-        if stream is not self._compute and array.block is not None:
-            array.block.used_until(done)  # which is this copy's until `wait` is through
-
-        def wait() -> Array:
-            context.synchronize(done)
-            made.reshape(-1).view(np.uint8)[:] = pinned
-            self._buffers.give(buffer)
-            if stream is self._compute:
-                self._shared.events.append(done)
-            self._shared.reached = max(self._shared.reached, ticket)
-            return made
-
-        return wait
+        if array.nbytes:
+            self._not_recording("copied out")
+        return self._transfers.begin_copy_out(array)
 
     def synchronize(self) -> None:
         """Wait until everything is done that was asked of this device.
@@ -249,54 +215,15 @@ class CudaDevice:
         Raises:
             DriverError: some of it went wrong.
         """
-        ticket, shared = next(self.pool.tickets), self._shared
-        self.context.synchronize(self._compute)
-        if shared.copies:
-            shared.copies = False
-            self.context.synchronize(self.copy_in_stream)
-            self.context.synchronize(self.copy_out_stream)
-        shared.reached = max(shared.reached, ticket)
+        self._transfers.synchronize()
 
     def _from_peer(self, array: GpuArray) -> GpuArray:
         """A tensor of another GPU."""
-        source, made = array.device, self.empty(array.shape, array.dtype)
-        if not made.nbytes or array.block is None:
-            return made
-        self._not_recording("copied from another GPU")
-        stream = source.copy_out_stream
-        for device in (source, self):
-            event = device._event()
-            device.context.record(event, device._compute)
-            source.context.wait(stream, event)
-            device._shared.events.append(event)
-        source.context.copy_peer(made.address, self.context, array.address, made.nbytes, stream)
-        done = source.context.event()
-        source.context.record(done, stream)
-        self.context.wait(self._compute, done)
-        array.block.used_until(done)
-        source._shared.copies = True
+        made = self.empty(array.shape, array.dtype)
+        if made.nbytes:
+            self._not_recording("copied from another GPU")
+            self._transfers.copy_across(made, array, array.device._transfers)
         return made
-
-    def _behind_compute(self, stream: Stream, made: GpuArray) -> None:
-        """What comes next in a stream waits for whoever had a new tensor's memory before."""
-        assert made.block is not None
-        if made.block.ticket > self._shared.reached:
-            self._order(self._compute, stream)
-
-    def _order(self, first: Stream, second: Stream) -> None:
-        """What is put into the second stream from now on comes behind what is in the first."""
-        event = self._event()
-        self.context.record(event, first)
-        self.context.wait(second, event)
-        self._shared.events.append(event)
-
-    def _event(self) -> Event:
-        """An event that nobody waits for any more; a wait is for the record before it, so it may be recorded anew."""
-        events = self._shared.events
-        try:
-            return events.pop()
-        except IndexError:
-            return self.context.event()
 
     def _not_recording(self, what: str) -> None:
         if self.is_recording:

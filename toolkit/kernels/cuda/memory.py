@@ -1,8 +1,4 @@
-"""The memory of NVIDIA GPUs: their arrays, and copies between them and the host.
-
-What is small is copied in the compute stream, for the events between streams take longer than the copy; what is large
-in a stream of its own, beside what is computed, through pinned buffers (`staging`).
-"""
+"""The memory of NVIDIA GPUs: their arrays, and what the runtime asks of it."""
 
 from __future__ import annotations
 
@@ -19,10 +15,6 @@ from toolkit.kernels.types import Array
 
 if TYPE_CHECKING:
     from toolkit.kernels.cuda.device import CudaDevice
-
-#: bytes up to which copies go into the compute stream: they take less than the two microseconds of an event that is
-#: recorded and waited for, at 25 GB/s and more over PCIe
-SMALL = 64 << 10
 
 
 class GpuArray(DeviceArray):
