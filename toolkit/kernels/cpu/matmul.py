@@ -84,7 +84,7 @@ def batch_matmul(op: KernelNode) -> Compute:
     return compute
 
 
-def _parse_equation(text: str, count: int) -> tuple[list[str], str]:
+def parse_equation(text: str, count: int) -> tuple[list[str], str]:
     left, arrow, right = text.replace(" ", "").partition("->")
     require(arrow == "->", f"Expecting exactly one '->' in einsum equation: {text}")
     terms = left.split(",")
@@ -102,7 +102,7 @@ def einsum(op: KernelNode) -> Compute:
     A label may stand twice in an operand (its diagonal) or in the result (a diagonal is made).
     """
     equation = op.text("equation")
-    terms, result = _parse_equation(equation, len(op.input_types))
+    terms, result = parse_equation(equation, len(op.input_types))
     repeated = any(n > 1 for n in Counter(result.replace("...", "")).values())
     distinct = "".join(dict.fromkeys(result.replace("...", "."))).replace(".", "...")
     flat_equation = ",".join(terms) + "->" + (distinct if repeated else result)
@@ -110,7 +110,7 @@ def einsum(op: KernelNode) -> Compute:
     def compute(*operands: Array) -> Array:
         sizes: dict[str, int] = {}
         for term, operand in zip(terms, operands, strict=True):
-            _check_operand(term, operand, sizes, equation)
+            check_operand(term, operand, sizes, equation)
         dtype = operands[0].dtype
         value = np.asarray(np.einsum(flat_equation, *map(wide, operands), optimize=len(operands) > 1))
         if repeated:
@@ -120,7 +120,7 @@ def einsum(op: KernelNode) -> Compute:
     return compute
 
 
-def _check_operand(term: str, operand: Array, sizes: dict[str, int], equation: str) -> None:
+def check_operand(term: str, operand: Array, sizes: dict[str, int], equation: str) -> None:
     labels = term.replace("...", ".")
     named = len(labels.replace(".", ""))
     fits = operand.ndim >= named if "." in labels else operand.ndim == named

@@ -18,22 +18,22 @@ from toolkit.kernels.types import Array
 _FLOATING_AND_INT32 = FLOATING | {dtypes.int32}
 
 
-def _rank(op: KernelNode) -> int:
+def rank_of(op: KernelNode) -> int:
     return 5 if "3D" in op.op else 4
 
 
-def _default_layout(op: KernelNode) -> str:
+def default_layout(op: KernelNode) -> str:
     return "NDHWC" if "3D" in op.op else "NHWC"
 
 
-def _sizes(op: KernelNode, value: Array, name: str) -> tuple[int, ...]:
+def vector_of_sizes(op: KernelNode, value: Array, name: str) -> tuple[int, ...]:
     """An input that holds the sizes of a tensor."""
     if value.ndim != 1:
         raise InvalidArgumentError(f"{name} must be a vector of sizes, not of shape {list(value.shape)}", node=op.name)
     return tuple(int(v) for v in value)
 
 
-def _windows(op: KernelNode, spec: WindowSpec, x_shape: Sequence[int], w_shape: Sequence[int]) -> Windows:
+def conv_windows(op: KernelNode, spec: WindowSpec, x_shape: Sequence[int], w_shape: Sequence[int]) -> Windows:
     """Check a convolution's shapes (channels-last) and lay out its windows."""
     rank = len(spec.strides) + 2
     if len(x_shape) != rank:
@@ -55,12 +55,13 @@ def _windows(op: KernelNode, spec: WindowSpec, x_shape: Sequence[int], w_shape: 
     return spec.over(x_shape[1:-1], w_shape[:-2])
 
 
-def _check_gradient(op: KernelNode, dy: Array, windows: Windows, batch: int, filters: int) -> None:
+def check_gradient(op: KernelNode, shape: Sequence[int], windows: Windows, batch: int, filters: int) -> None:
+    """Check the shape (channels last) of an output's gradient."""
     expected = (batch, *windows.out, filters)
-    if dy.shape != expected:
+    if tuple(shape) != expected:
         raise InvalidArgumentError(
             f"out_backprop must have shape {list(expected)} (channels last) for this input and filter, "
-            f"not {list(dy.shape)}",
+            f"not {list(shape)}",
             node=op.name,
         )
 
@@ -68,14 +69,14 @@ def _check_gradient(op: KernelNode, dy: Array, windows: Windows, batch: int, fil
 @kernel("Conv2D", types={"T": _FLOATING_AND_INT32})
 @kernel("Conv3D", types={"T": FLOATING})
 def conv(op: KernelNode) -> Compute:
-    layout = Layout.of(op, _default_layout(op))
-    spec = window_spec(op, layout, rank=_rank(op))
+    layout = Layout.of(op, default_layout(op))
+    spec = window_spec(op, layout, rank=rank_of(op))
 
     def compute(x: Array, w: Array) -> Array:
-        if x.ndim != _rank(op):
-            raise InvalidArgumentError(f"input must be {_rank(op)}-dimensional, not {list(x.shape)}", node=op.name)
+        if x.ndim != rank_of(op):
+            raise InvalidArgumentError(f"input must be {rank_of(op)}-dimensional, not {list(x.shape)}", node=op.name)
         last = layout.last(x)
-        windows = _windows(op, spec, last.shape, w.shape)
+        windows = conv_windows(op, spec, last.shape, w.shape)
         y = math.forward(widen(last), widen(w), windows)
         return layout.restore(y.astype(x.dtype, copy=False))
 
@@ -108,7 +109,7 @@ def conv_any(op: KernelNode) -> Compute:
                 f"filter depth {w.shape[-2]} times groups {groups} must be the input depth {last.shape[-1]}",
                 node=op.name,
             )
-        windows = _windows(op, spec, last.shape, w.shape)
+        windows = conv_windows(op, spec, last.shape, w.shape)
         y = layout.restore(math.forward(widen(last), widen(w), windows).astype(x.dtype, copy=False))
         return y.reshape(*lead, *y.shape[1:])
 
@@ -119,13 +120,13 @@ def conv_any(op: KernelNode) -> Compute:
 @kernel("Conv3DBackpropInput", types={"T": FLOATING})
 @kernel("Conv3DBackpropInputV2", types={"T": FLOATING})
 def conv_backprop_input(op: KernelNode) -> Compute:
-    layout = Layout.of(op, _default_layout(op)) if op.op != "Conv3DBackpropInput" else Layout(False)
-    rank = _rank(op)
+    layout = Layout.of(op, default_layout(op)) if op.op != "Conv3DBackpropInput" else Layout(False)
+    rank = rank_of(op)
     spec = window_spec(op, layout, rank=rank)
     takes_tensor = op.op in ("Conv2DBackpropInputV2", "Conv3DBackpropInput")
 
     def compute(sizes: Array, w: Array, dy: Array) -> Array:
-        shape = sizes.shape if takes_tensor else _sizes(op, sizes, "input_sizes")
+        shape = sizes.shape if takes_tensor else vector_of_sizes(op, sizes, "input_sizes")
         if len(shape) == 2 and rank == 4 and not takes_tensor:  # the spatial sizes alone
             lead = (dy.shape[0],)
             depth = (w.shape[-2],)
@@ -136,8 +137,8 @@ def conv_backprop_input(op: KernelNode) -> Compute:
             )
         last = layout.shape_last(shape)
         grads = layout.last(dy)
-        windows = _windows(op, spec, last, w.shape)
-        _check_gradient(op, grads, windows, last[0], w.shape[-1])
+        windows = conv_windows(op, spec, last, w.shape)
+        check_gradient(op, grads.shape, windows, last[0], w.shape[-1])
         dx = math.backward_input(widen(w), widen(grads), last, windows)
         return layout.restore(dx.astype(dy.dtype, copy=False))
 
@@ -148,13 +149,13 @@ def conv_backprop_input(op: KernelNode) -> Compute:
 @kernel("Conv3DBackpropFilter", types={"T": FLOATING})
 @kernel("Conv3DBackpropFilterV2", types={"T": FLOATING})
 def conv_backprop_filter(op: KernelNode) -> Compute:
-    layout = Layout.of(op, _default_layout(op)) if op.op != "Conv3DBackpropFilter" else Layout(False)
-    rank = _rank(op)
+    layout = Layout.of(op, default_layout(op)) if op.op != "Conv3DBackpropFilter" else Layout(False)
+    rank = rank_of(op)
     spec = window_spec(op, layout, rank=rank)
     takes_tensor = op.op in ("Conv2DBackpropFilterV2", "Conv3DBackpropFilter")
 
     def compute(x: Array, sizes: Array, dy: Array) -> Array:
-        shape = sizes.shape if takes_tensor else _sizes(op, sizes, "filter_sizes")
+        shape = sizes.shape if takes_tensor else vector_of_sizes(op, sizes, "filter_sizes")
         if len(shape) != rank or min(shape) < 0:
             raise InvalidArgumentError(
                 f"filter_sizes must be the {rank} sizes of the filter, not {list(shape)}", node=op.name
@@ -162,8 +163,8 @@ def conv_backprop_filter(op: KernelNode) -> Compute:
         if x.ndim != rank:
             raise InvalidArgumentError(f"input must be {rank}-dimensional, not {list(x.shape)}", node=op.name)
         last, grads = layout.last(x), layout.last(dy)
-        windows = _windows(op, spec, last.shape, shape)
-        _check_gradient(op, grads, windows, last.shape[0], shape[-1])
+        windows = conv_windows(op, spec, last.shape, shape)
+        check_gradient(op, grads.shape, windows, last.shape[0], shape[-1])
         return math.backward_filter(widen(last), widen(grads), shape, windows).astype(x.dtype, copy=False)
 
     return compute
@@ -172,7 +173,8 @@ def conv_backprop_filter(op: KernelNode) -> Compute:
 # -- depthwise -------------------------------------------------------------------------------------------------
 
 
-def _depthwise(op: KernelNode) -> tuple[Layout, Callable[[Sequence[int], Sequence[int]], Windows]]:
+def depthwise_windows(op: KernelNode) -> tuple[Layout, Callable[[Sequence[int], Sequence[int]], Windows]]:
+    """Of a depthwise node: its layout, and what checks shapes (channels-last) and lays out its windows."""
     layout = Layout.of(op)
     spec = window_spec(op, layout)
 
@@ -192,7 +194,7 @@ def _depthwise(op: KernelNode) -> tuple[Layout, Callable[[Sequence[int], Sequenc
 
 @kernel("DepthwiseConv2dNative", types={"T": FLOATING})
 def depthwise(op: KernelNode) -> Compute:
-    layout, lay_windows = _depthwise(op)
+    layout, lay_windows = depthwise_windows(op)
 
     def compute(x: Array, w: Array) -> Array:
         if x.ndim != 4:
@@ -207,16 +209,16 @@ def depthwise(op: KernelNode) -> Compute:
 
 @kernel("DepthwiseConv2dNativeBackpropInput", types={"T": FLOATING})
 def depthwise_backprop_input(op: KernelNode) -> Compute:
-    layout, lay_windows = _depthwise(op)
+    layout, lay_windows = depthwise_windows(op)
 
     def compute(sizes: Array, w: Array, dy: Array) -> Array:
-        shape = _sizes(op, sizes, "input_sizes")
+        shape = vector_of_sizes(op, sizes, "input_sizes")
         if len(shape) != 4 or min(shape) < 0:
             raise InvalidArgumentError(f"input_sizes must be the 4 sizes of the input, not {shape}", node=op.name)
         last = layout.shape_last(shape)
         grads = layout.last(dy)
         windows = lay_windows(last, w.shape)
-        _check_gradient(op, grads, windows, last[0], w.shape[2] * w.shape[3])
+        check_gradient(op, grads.shape, windows, last[0], w.shape[2] * w.shape[3])
         dx = math.depthwise_backward_input(widen(w), widen(grads), last, windows)
         return layout.restore(dx.astype(dy.dtype, copy=False))
 
@@ -225,15 +227,15 @@ def depthwise_backprop_input(op: KernelNode) -> Compute:
 
 @kernel("DepthwiseConv2dNativeBackpropFilter", types={"T": FLOATING})
 def depthwise_backprop_filter(op: KernelNode) -> Compute:
-    layout, lay_windows = _depthwise(op)
+    layout, lay_windows = depthwise_windows(op)
 
     def compute(x: Array, sizes: Array, dy: Array) -> Array:
-        shape = _sizes(op, sizes, "filter_sizes")
+        shape = vector_of_sizes(op, sizes, "filter_sizes")
         if len(shape) != 4 or min(shape) < 0:
             raise InvalidArgumentError(f"filter_sizes must be the 4 sizes of the filter, not {shape}", node=op.name)
         last, grads = layout.last(x), layout.last(dy)
         windows = lay_windows(last.shape, shape)
-        _check_gradient(op, grads, windows, last.shape[0], shape[2] * shape[3])
+        check_gradient(op, grads.shape, windows, last.shape[0], shape[2] * shape[3])
         return math.depthwise_backward_filter(widen(last), widen(grads), shape, windows).astype(x.dtype, copy=False)
 
     return compute

@@ -23,7 +23,8 @@ from toolkit.kernels.types import Array
 _NORM_TYPES = {dtypes.float32, dtypes.float16, dtypes.bfloat16}
 
 
-def _check_x(op: KernelNode, x: Array, channels: int, *vectors: Array) -> None:
+def check_channels(op: KernelNode, x: Array, channels: int, *vectors: Array) -> None:
+    """Check an input's rank and that there is a number for each of its channels."""
     ranks = (4, 5) if op.op.endswith("V3") else (4,)
     if x.ndim not in ranks:
         raise InvalidArgumentError(f"x must be {' or '.join(map(str, ranks))}-dimensional, not {x.ndim}", node=op.name)
@@ -58,7 +59,7 @@ def fused_batch_norm(op: KernelNode) -> Compute:
         last = layout.last(x) if x.ndim in (4, 5) else x
         channels = last.shape[-1] if x.ndim else 0
         needed = () if training and factor == 1 else (mean, variance)
-        _check_x(op, x, channels, scale, offset, *needed)
+        check_channels(op, x, channels, scale, offset, *needed)
         for vector, what in ((mean, "estimated_mean"), (variance, "estimated_variance")):
             require(vector.ndim == 1, f"{what} must be 1-dimensional, got shape {shape_text(vector)}")
         if x.size == 0:
@@ -107,7 +108,7 @@ def fused_batch_norm_grad(op: KernelNode) -> Compute:
             )
         last = layout.last(x) if x.ndim in (4, 5) else x
         channels = last.shape[-1] if x.ndim else 0
-        _check_x(op, x, channels, scale, mean, variance)
+        check_channels(op, x, channels, scale, mean, variance)
         rows = widen(last).reshape(-1, channels)
         grads = widen(layout.last(dy)).reshape(-1, channels)
         inverse = 1 / np.sqrt(variance + epsilon)
@@ -141,7 +142,7 @@ def _band_sum(x: Array, radius: int) -> Array:
     return (running[..., high] - running[..., low]).astype(np.float32)
 
 
-def _radius(op: KernelNode) -> int:
+def radius_of(op: KernelNode) -> int:
     radius = op.int32("depth_radius")
     if radius < 0:
         raise InvalidArgumentError(f"depth_radius must not be negative, not {radius}", node=op.name)
@@ -151,7 +152,7 @@ def _radius(op: KernelNode) -> int:
 @kernel("LRN", types={"T": _NORM_TYPES})
 def lrn(op: KernelNode) -> Compute:
     """y = x / (bias + alpha * sum of squares of near channels) ** beta (Krizhevsky et al. 2012)."""
-    radius = _radius(op)
+    radius = radius_of(op)
     bias, alpha, beta = (np.float32(op.attr(name)) for name in ("bias", "alpha", "beta"))
 
     def compute(x: Array) -> Array:
@@ -166,7 +167,7 @@ def lrn(op: KernelNode) -> Compute:
 
 @kernel("LRNGrad", types={"T": _NORM_TYPES})
 def lrn_grad(op: KernelNode) -> Compute:
-    radius = _radius(op)
+    radius = radius_of(op)
     bias, alpha, beta = (np.float32(op.attr(name)) for name in ("bias", "alpha", "beta"))
 
     def compute(dy: Array, x: Array, y: Array) -> Array:

@@ -84,11 +84,11 @@ class PoolAttributes:
             )
         return x.reshape(*x.shape[:-1], x.shape[-1] // self.depth, self.depth)
 
-    def check_like_output(self, name: str, value: Array, batch: int, windows: Windows, depth: int) -> None:
+    def check_like_output(self, name: str, shape: Sequence[int], batch: int, windows: Windows, depth: int) -> None:
         expected = (batch, *windows.out, depth)
-        if value.shape != expected:
+        if tuple(shape) != expected:
             raise InvalidArgumentError(
-                f"{name} must have the shape of the output, {list(expected)} (channels last), not {list(value.shape)}",
+                f"{name} must have the shape of the output, {list(expected)} (channels last), not {list(shape)}",
                 node=self.op.name,
             )
 
@@ -153,12 +153,13 @@ def max_pool(op: KernelNode) -> Compute:
 @kernel("MaxPoolV2", types={"T": _MAX_FORWARD})
 def max_pool_v2(op: KernelNode) -> Compute:
     def compute(x: Array, ksize: Array, strides: Array) -> Array:
-        return _max_pool(PoolAttributes(op, _vector(op, ksize), _vector(op, strides)))(x)
+        return _max_pool(PoolAttributes(op, vector_of_four(op, ksize), vector_of_four(op, strides)))(x)
 
     return compute
 
 
-def _vector(op: KernelNode, values: Array) -> list[int]:
+def vector_of_four(op: KernelNode, values: Array) -> list[int]:
+    """Sizes or steps of windows that are an input."""
     if values.size != 4:
         raise InvalidArgumentError(f"ksize and strides must have 4 elements, not {list(values.shape)}", node=op.name)
     return [int(v) for v in values.reshape(-1)]
@@ -193,8 +194,8 @@ def _max_pool_grad(pool: PoolAttributes) -> Compute:
         windows = pool.windows(last.shape)
         if pool.depth > 1:
             raise UnimplementedError("the gradient of a depthwise max pool is not supported", node=pool.op.name)
-        pool.check_like_output("orig_output", pool.last(y), last.shape[0], windows, last.shape[-1])
-        pool.check_like_output("grad", grads, last.shape[0], windows, last.shape[-1])
+        pool.check_like_output("orig_output", pool.last(y).shape, last.shape[0], windows, last.shape[-1])
+        pool.check_like_output("grad", grads.shape, last.shape[0], windows, last.shape[-1])
         if pool.rank == 5:
             dx = _grad_of_equals(last, pool.last(y), grads, windows)
             return pool.layout.restore(dx.astype(dy.dtype, copy=False))
@@ -215,7 +216,7 @@ def max_pool_grad(op: KernelNode) -> Compute:
 @kernel("MaxPoolGradV2", types={"T": REAL})
 def max_pool_grad_v2(op: KernelNode) -> Compute:
     def compute(x: Array, y: Array, dy: Array, ksize: Array, strides: Array) -> Array:
-        return _max_pool_grad(PoolAttributes(op, _vector(op, ksize), _vector(op, strides)))(x, y, dy)
+        return _max_pool_grad(PoolAttributes(op, vector_of_four(op, ksize), vector_of_four(op, strides)))(x, y, dy)
 
     return compute
 
@@ -228,7 +229,7 @@ def _max_pool_grad_grad(pool: PoolAttributes) -> Compute:
         windows = pool.windows(last.shape)
         if pool.depth > 1:
             raise UnimplementedError("the gradient of a depthwise max pool is not supported", node=pool.op.name)
-        pool.check_like_output("orig_output", outputs, last.shape[0], windows, last.shape[-1])
+        pool.check_like_output("orig_output", outputs.shape, last.shape[0], windows, last.shape[-1])
         if grads.shape != last.shape:
             raise InvalidArgumentError(
                 f"grad must have the shape of orig_input, {list(last.shape)} (channels last), not {list(grads.shape)}",
@@ -248,7 +249,9 @@ def max_pool_grad_grad(op: KernelNode) -> Compute:
 @kernel("MaxPoolGradGradV2", types={"T": REAL})
 def max_pool_grad_grad_v2(op: KernelNode) -> Compute:
     def compute(x: Array, y: Array, ddx: Array, ksize: Array, strides: Array) -> Array:
-        return _max_pool_grad_grad(PoolAttributes(op, _vector(op, ksize), _vector(op, strides)))(x, y, ddx)
+        return _max_pool_grad_grad(PoolAttributes(op, vector_of_four(op, ksize), vector_of_four(op, strides)))(
+            x, y, ddx
+        )
 
     return compute
 
@@ -278,8 +281,8 @@ def max_pool_grad_with_argmax(op: KernelNode) -> Compute:
     def compute(x: Array, dy: Array, argmax: Array) -> Array:
         last = pool.last(x)
         windows = pool.windows(last.shape)
-        pool.check_like_output("grad", dy, last.shape[0], windows, last.shape[-1])
-        pool.check_like_output("argmax", argmax, last.shape[0], windows, last.shape[-1])
+        pool.check_like_output("grad", dy.shape, last.shape[0], windows, last.shape[-1])
+        pool.check_like_output("argmax", argmax.shape, last.shape[0], windows, last.shape[-1])
         positions: Array = argmax.astype(np.int64)
         if not with_batch:
             per_example = last.size // max(last.shape[0], 1)
@@ -343,7 +346,7 @@ def avg_pool_grad(op: KernelNode) -> Compute:
         shape = pool.layout.shape_last([int(v) for v in sizes])
         grads = pool.last(dy)
         windows = pool.windows(shape)
-        pool.check_like_output("grad", grads, shape[0], windows, shape[-1])
+        pool.check_like_output("grad", grads.shape, shape[0], windows, shape[-1])
         wide = widen(grads)
         share = wide / counts(windows, wide.dtype)
         dx = np.zeros(windows.padded_shape(shape[0], shape[-1]), wide.dtype)

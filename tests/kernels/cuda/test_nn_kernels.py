@@ -1,0 +1,93 @@
+"""Kernels of neural networks as PTX: NVIDIA's assembler takes them for each kind of GPU, and all fit into registers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from tests.kernels.cuda.assembler import assembled
+from toolkit.kernels.cuda.nn import (
+    batch_norm,
+    channel_sums,
+    channels,
+    convolutions,
+    depthwise,
+    lrn,
+    pools,
+    products,
+    shares,
+    strided,
+    transposes,
+)
+from toolkit.kernels.cuda.simt import ptx
+from toolkit.kernels.cuda.simt.ir import SimtKernel
+
+pytest.importorskip("llvmlite")
+_FLOATS = ("half", "bfloat", "float", "double")
+
+KERNELS: dict[str, Callable[[], SimtKernel]] = {
+    **{f"product {t}": lambda t=t: products.product_kernel(t, 1, (False, False), "i32") for t in _FLOATS},
+    "product complex": lambda: products.product_kernel("double", 2, (True, False), "i64"),
+    **{
+        f"convolution {kind}": lambda kind=kind: convolutions.convolution_kernel(kind, "float", "i32")
+        for kind in ("forward", "input", "filter")
+    },
+    "convolution i32": lambda: convolutions.convolution_kernel("forward", "i32", "i64"),
+    "depthwise forward": lambda: depthwise.forward_kernel("half", "i32"),
+    "depthwise input": lambda: depthwise.input_kernel("float", "i32"),
+    "depthwise filter": lambda: depthwise.filter_kernel("bfloat", "i64"),
+    "shares": lambda: shares.finish_kernel("half"),
+    "transpose": lambda: transposes.transpose_kernel("i16", "i32"),
+    **{
+        f"epilogue {name}": lambda name=name: channels.epilogue_kernel(
+            "float", "i32", True, "bias", "float", True, name, 0.0
+        )
+        for name in channels.ACTIVATIONS
+    },
+    "epilogue affine": lambda: channels.epilogue_kernel("half", "i32", False, "affine", "float", False, "Relu", 0.0),
+    **{
+        f"{name} {'last' if last else 'first'}": lambda name=name, last=last: channel_sums.share_kernel(
+            name, "half", last, "i32"
+        )
+        for name in ("sum", "moments", "norm_gradients")
+        for last in (True, False)
+    },
+    **{
+        f"{name} of shares": lambda name=name: channel_sums.merge_kernel(name, "half", "float")
+        for name in ("sum", "moments", "norm_gradients")
+    },
+    "batch norm factors": lambda: batch_norm.affine_kernel("float", False),
+    "batch norm inverse": lambda: batch_norm.affine_kernel("half", True),
+    "batch norm average": batch_norm.average_kernel,
+    "batch norm": lambda: batch_norm.normalize_kernel("bfloat", "i32"),
+    "batch norm gradient": lambda: batch_norm.gradient_kernel("float", "i32", True),
+    "batch norm gradient fixed": lambda: batch_norm.gradient_kernel("half", "i32", False),
+    "max pool": lambda: pools.max_kernel("half", "i32"),
+    "max pool taps": lambda: pools.tap_kernel("float", "i32", ""),
+    "max pool places": lambda: pools.tap_kernel("bfloat", "i32", "example"),
+    "max pool gradient": lambda: pools.max_gradient_kernel("float", "i32"),
+    "max pool near": lambda: pools.near_gradient_kernel("half", "i32"),
+    "max pool pick": lambda: pools.pick_kernel("double", "i32"),
+    "average pool": lambda: pools.average_kernel("float", "i64"),
+    "average pool gradient": lambda: pools.average_gradient_kernel("half", "i32"),
+    "lrn": lambda: lrn.forward_kernel("i32"),
+    "lrn gradient": lambda: lrn.gradient_kernel("i32"),
+    "gather": lambda: strided.gather_kernel("float", 2, 3, 2, "i64"),
+    "scatter": lambda: strided.scatter_kernel("half", 1, 4, "i32"),
+}
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_assembled_for_hopper(name: str) -> None:
+    kernel = KERNELS[name]()
+    found = assembled(ptx.write(kernel, (9, 0)), (9, 0))
+    assert found.spills == 0 and found.local == 0, found
+    assert found.shared <= kernel.shared_bytes + 64  # the assembler may align it
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("capability", [(8, 0), (10, 0)], ids=str)
+@pytest.mark.parametrize("name", KERNELS)
+def test_assembled_for_others(name: str, capability: tuple[int, int]) -> None:
+    assert assembled(ptx.write(KERNELS[name](), capability), capability).spills == 0

@@ -1,0 +1,235 @@
+"""What is asked of the libraries: one configuration of a product or of a convolution, run on new memory each time.
+
+A configuration is all that a plan is made for: sizes, types, attributes. Plans (descriptors, the algorithm that the
+library's heuristics chose, its workspace) are made once for each and kept.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
+
+from toolkit.errors import InternalError
+from toolkit.kernels.cuda.driver.base import Span, Stream
+
+
+class LibraryError(InternalError):
+    """A library's call that failed: the call, its status, and what it was asked."""
+
+
+class Epilogue(NamedTuple):
+    """What cuBLASLt does with a product before it is written (its name in a `Product` is a key of EPILOGUES).
+
+    Attributes:
+        code: cublasLtEpilogue_t.
+        bias: "read" (a vector with a number for each column), "written" (the gradient of one), or "".
+        auxiliary: "read", "written" or "": of relu a bit for each number, rows padded to 128 bits; of gelu its
+            arguments.
+    """
+
+    code: int
+    bias: str = ""
+    auxiliary: str = ""
+
+
+#: gelu is the approximation by tanh
+EPILOGUES = {
+    "": Epilogue(1),
+    "bias": Epilogue(4, "read"),
+    "relu": Epilogue(2),
+    "relu bias": Epilogue(6, "read"),
+    "gelu": Epilogue(32),
+    "gelu bias": Epilogue(36, "read"),
+    "relu keep": Epilogue(130, "", "written"),
+    "relu keep bias": Epilogue(134, "read", "written"),
+    "gelu keep": Epilogue(160, "", "written"),
+    "gelu keep bias": Epilogue(164, "read", "written"),
+    "relu gradient": Epilogue(136, "", "read"),
+    "relu gradient bias": Epilogue(152, "written", "read"),
+    "gelu gradient": Epilogue(192, "", "read"),
+    "gelu gradient bias": Epilogue(208, "written", "read"),
+    # cuBLASLt's operands are ours the other way round
+    "sums of b": Epilogue(256, "written"),
+    "sums of a": Epilogue(512, "written"),
+}
+
+#: how an operand is stored: as it is, transposed, transposed and conjugated
+TURNS = ("N", "T", "C")
+
+
+@dataclass(frozen=True, slots=True)
+class Product:
+    """out = epilogue(alpha * op(a) @ op(b) + beta * out), of matrices in C order, for each of a batch.
+
+    Attributes:
+        m, n, k: op(a) is m x k, op(b) is k x n.
+        dtype: NumPy's name: "float32", "float64", "float16", "bfloat16", "complex64", "complex128". 16-bit floats are
+            accumulated in float32.
+        turn_a, turn_b: of TURNS.
+        batch: how many products.
+        stride_a, stride_b, stride_out: elements from one matrix to the next; 0 for the same one.
+        epilogue: a key of EPILOGUES.
+        tf32: float32 may be multiplied with 10 bits of mantissa on tensor cores.
+    """
+
+    m: int
+    n: int
+    k: int
+    dtype: str
+    turn_a: str = "N"
+    turn_b: str = "N"
+    batch: int = 1
+    stride_a: int = 0
+    stride_b: int = 0
+    stride_out: int = 0
+    alpha: float = 1.0
+    beta: float = 0.0
+    epilogue: str = ""
+    tf32: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Convolution:
+    """A convolution or one of its gradients, over any number of spatial axes.
+
+    Filters are stored as cuDNN has them, with the filter's number first: (F, kernel..., C / groups) where channels are
+    last, (F, C / groups, kernel...) where they are first.
+
+    Attributes:
+        kind: "forward" (x, w to y), "input" (w, dy to dx) or "filter" (x, dy to dw).
+        dtype: "float32", "float64", "float16" or "bfloat16"; accumulated in float32 or float64.
+        batch, channels, filters, groups: groups divide channels and filters.
+        sizes, kernel, out: of x, filter and y along the spatial axes.
+        strides, dilations, pads: along them; pads as (before, after).
+        channels_first: how x and y lie in memory.
+        epilogue: of "forward", in this order: "bias", "add", and the name of an activation ("relu", "relu6", "swish",
+            "elu", "tanh", "sigmoid").
+        tf32: as for products.
+        deterministic: the same bits each time, for which some engines of gradients are passed over.
+    """
+
+    kind: str
+    dtype: str
+    batch: int
+    channels: int
+    filters: int
+    groups: int
+    sizes: tuple[int, ...]
+    kernel: tuple[int, ...]
+    out: tuple[int, ...]
+    strides: tuple[int, ...]
+    dilations: tuple[int, ...]
+    pads: tuple[tuple[int, int], ...]
+    channels_first: bool = False
+    epilogue: tuple[str, ...] = ()
+    tf32: bool = False
+    deterministic: bool = False
+
+    @property
+    def x_shape(self) -> tuple[int, ...]:
+        return self._shape(self.batch, self.channels, self.sizes)
+
+    @property
+    def w_shape(self) -> tuple[int, ...]:
+        return self._shape(self.filters, self.channels // self.groups, self.kernel)
+
+    @property
+    def y_shape(self) -> tuple[int, ...]:
+        return self._shape(self.batch, self.filters, self.out)
+
+    def _shape(self, first: int, channels: int, spatial: tuple[int, ...]) -> tuple[int, ...]:
+        return (first, channels, *spatial) if self.channels_first else (first, *spatial, channels)
+
+
+#: activations that a convolution's epilogue may end with
+ACTIVATIONS = ("relu", "relu6", "swish", "elu", "tanh", "sigmoid")
+
+
+class Blas(Protocol):
+    """Matrix products."""
+
+    @property
+    def version(self) -> str: ...
+
+    def supports(self, product: Product) -> bool:
+        """Whether there is a plan for it; one is made."""
+        ...
+
+    def matmul(
+        self,
+        product: Product,
+        a: Span,
+        b: Span,
+        out: Span,
+        stream: Stream,
+        *,
+        bias: Span | None = None,
+        auxiliary: Span | None = None,
+    ) -> None:
+        """Put a product into a stream.
+
+        Raises:
+            LibraryError: there is no plan for it, or the library refuses it.
+        """
+        ...
+
+
+class Dnn(Protocol):
+    """Convolutions."""
+
+    @property
+    def version(self) -> str: ...
+
+    def supports(self, convolution: Convolution) -> bool:
+        """Whether there is a plan for it; one is made."""
+        ...
+
+    def convolve(
+        self,
+        convolution: Convolution,
+        first: Span,
+        second: Span,
+        out: Span,
+        stream: Stream,
+        *,
+        bias: Span | None = None,
+        added: Span | None = None,
+    ) -> None:
+        """Put a convolution into a stream.
+
+        Args:
+            first, second: x and w; w and dy of "input"; x and dy of "filter".
+            bias: a number for each filter, of the convolution's type.
+            added: of the shape of y.
+
+        Raises:
+            LibraryError: there is no plan for it, or the library refuses it.
+        """
+        ...
+
+
+def check_product(product: Product, bias: Any, auxiliary: Any) -> None:
+    """
+    Raises:
+        LibraryError: what is given is not what the epilogue needs.
+    """
+    epilogue = EPILOGUES.get(product.epilogue)
+    if epilogue is None:
+        raise LibraryError(f"{product.epilogue!r} is no epilogue of a product; expected one of {', '.join(EPILOGUES)}")
+    for name, needs, value in (("bias", epilogue.bias, bias), ("auxiliary", epilogue.auxiliary, auxiliary)):
+        if bool(needs) != (value is not None):
+            raise LibraryError(
+                f"a product with epilogue {product.epilogue!r} {'needs' if needs else 'takes no'} {name}"
+            )
+    if epilogue.bias == "written" and product.batch != 1:
+        raise LibraryError(f"the gradient of a bias is made by a single product, not by a batch of {product.batch}")
+
+
+def check_convolution(convolution: Convolution, bias: Any, added: Any) -> None:
+    """
+    Raises:
+        LibraryError: what is given is not what the epilogue needs.
+    """
+    for name, value in (("bias", bias), ("add", added)):
+        if (name in convolution.epilogue) != (value is not None):
+            raise LibraryError(f"a convolution with epilogue {convolution.epilogue} was given {name} as {value!r}")

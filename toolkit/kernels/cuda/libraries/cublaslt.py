@@ -1,0 +1,263 @@
+"""Matrix products by cuBLASLt, called through ctypes.
+
+The binding is ctypes because a dozen functions of C are all that is called: nvmath-python has them too, but importing
+any of its bindings imports its FFTs, solvers and cuda-core with them. Where the library lies is told by
+cuda-pathfinder, which finds NVIDIA's wheels and installations of the toolkit alike.
+
+cuBLASLt's matrices are in Fortran's order. A matrix in C order is its own transpose there, and
+(a @ b)^T = b^T @ a^T: so the operands are given the other way round, and nothing is transposed.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from collections.abc import Callable
+from ctypes import byref, c_double, c_float, c_int, c_int32, c_int64, c_size_t, c_uint32, c_uint64, c_void_p
+from dataclasses import dataclass
+from typing import Any
+
+from toolkit.kernels.cuda.driver.base import Context, Span, Stream
+from toolkit.kernels.cuda.libraries.base import EPILOGUES, LibraryError, Product, check_product
+from toolkit.kernels.cuda.libraries.workspaces import Workspace
+
+#: what NVIDIA recommends for Hopper and later, the most that any algorithm of the heuristics asks for
+WORKSPACE = 32 << 20
+#: an allocation's alignment; addresses that have less get algorithms that do with less
+_ALIGNMENT = 256
+
+# values of cublasLt.h and cublas_api.h
+_SUCCESS, _NOT_SUPPORTED = 0, 15
+_TYPES = {"float32": 0, "float64": 1, "float16": 2, "bfloat16": 14, "complex64": 4, "complex128": 5}
+_SCALES = {"float64": 1, "complex64": 4, "complex128": 5}  # cudaDataType of alpha and beta; else float32
+_COMPUTE_32F, _COMPUTE_64F, _COMPUTE_32F_FAST_TF32 = 68, 70, 77
+_TURNS = {"N": 0, "T": 1, "C": 2}
+_DESC_TRANSA, _DESC_TRANSB, _DESC_EPILOGUE, _DESC_BIAS_POINTER = 3, 4, 7, 8
+_DESC_AUX_POINTER, _DESC_AUX_LD, _DESC_AUX_BATCH_STRIDE, _DESC_BIAS_BATCH_STRIDE = 11, 12, 13, 10
+_LAYOUT_BATCH_COUNT, _LAYOUT_BATCH_OFFSET = 5, 6
+_PREFERENCE_WORKSPACE, _PREFERENCE_REDUCTIONS, _PREFERENCE_ALIGNMENTS = 1, 3, (5, 6, 7, 8)
+#: partial sums are added in the type of the sums, never in the output's: 16-bit results are rounded once
+_REDUCTION_COMPUTE_TYPE = 2
+
+
+class _Algorithm(ctypes.Structure):
+    _fields_ = [("data", c_uint64 * 8)]
+
+
+class _Heuristic(ctypes.Structure):
+    _fields_ = [
+        ("algorithm", _Algorithm),
+        ("workspace", c_size_t),
+        ("state", c_int),
+        ("waves", c_float),
+        ("reserved", c_int * 4),
+    ]
+
+
+def load() -> ctypes.CDLL:
+    """
+    Raises:
+        ImportError: the library, or cuda-pathfinder, is not there; the text says which.
+    """
+    from cuda import pathfinder
+
+    try:
+        found = pathfinder.load_nvidia_dynamic_lib("cublasLt")
+    except (pathfinder.DynamicLibNotFoundError, RuntimeError) as error:
+        raise ImportError(f"cuBLASLt is not there: {str(error).splitlines()[0]}") from error
+    path = found.abs_path
+    if path is None:
+        raise ImportError("cuBLASLt is not there")
+    library = ctypes.CDLL(path)
+    library.cublasLtGetStatusString.restype = ctypes.c_char_p
+    library.cublasLtGetVersion.restype = c_size_t
+    return library
+
+
+@dataclass(slots=True)
+class _Plan:
+    """All that is made once for a configuration.
+
+    Attributes:
+        operation: cublasLtMatmulDesc_t.
+        layouts: of the operands in cuBLASLt's order, and of the result.
+        alpha, beta: in host memory.
+    """
+
+    operation: Any
+    layouts: tuple[Any, Any, Any]
+    alpha: Any
+    beta: Any
+    algorithm: _Algorithm
+    workspace: int
+
+
+class CublasLt:
+    """cuBLASLt in one context.
+
+    Args:
+        enter: makes the context the calling thread's.
+
+    Raises:
+        ImportError: it is not there.
+        LibraryError: it does not start.
+    """
+
+    def __init__(self, context: Context, enter: Callable[[], Any]):
+        self._library = load()
+        self._enter = enter
+        self._workspace = Workspace(context, WORKSPACE)
+        self._plans: dict[tuple[Product, int], _Plan | None] = {}
+        self._lock = threading.Lock()
+        enter()
+        self._handle = c_void_p()
+        self._call("cublasLtCreate", byref(self._handle))
+
+    @property
+    def version(self) -> str:
+        """ "13.1.0"."""
+        number = int(self._library.cublasLtGetVersion())
+        return f"{number // 10000}.{number // 100 % 100}.{number % 100}"
+
+    def supports(self, product: Product) -> bool:
+        with self._lock:
+            return self._plan(product, _ALIGNMENT) is not None
+
+    def matmul(
+        self,
+        product: Product,
+        a: Span,
+        b: Span,
+        out: Span,
+        stream: Stream,
+        *,
+        bias: Span | None = None,
+        auxiliary: Span | None = None,
+    ) -> None:
+        check_product(product, bias, auxiliary)
+        workspace = self._workspace.of(WORKSPACE)
+        alignment = _ALIGNMENT
+        for span in (a, b, out):
+            alignment = min(alignment, span.address & -span.address)
+        with self._lock:
+            plan = self._plan(product, alignment)
+            if plan is None:
+                raise LibraryError(f"cuBLASLt has no algorithm for {product}")
+            self._enter()
+            if bias is not None:
+                self._set(plan.operation, _DESC_BIAS_POINTER, c_uint64(bias.address))
+            if auxiliary is not None:
+                self._set(plan.operation, _DESC_AUX_POINTER, c_uint64(auxiliary.address))
+            first, second, result = plan.layouts
+            self._call(
+                "cublasLtMatmul", self._handle, plan.operation, plan.alpha, c_void_p(b.address), first,
+                c_void_p(a.address), second, plan.beta, c_void_p(out.address), result, c_void_p(out.address), result,
+                byref(plan.algorithm), c_void_p(workspace.address), c_size_t(plan.workspace), c_void_p(stream.handle),
+                about=product,
+            )  # fmt: skip
+
+    # -- plans
+
+    def _plan(self, product: Product, alignment: int) -> _Plan | None:
+        """The plan for a configuration, None if the library has no algorithm for it."""
+        key = product, alignment
+        if key not in self._plans:
+            self._enter()
+            self._plans[key] = self._make(product, alignment) if product.dtype in _TYPES else None
+        return self._plans[key]
+
+    def _make(self, product: Product, alignment: int) -> _Plan | None:
+        p = product
+        operation = self._describe(p)
+        a_rows, a_columns = (p.m, p.k) if p.turn_a == "N" else (p.k, p.m)
+        b_rows, b_columns = (p.k, p.n) if p.turn_b == "N" else (p.n, p.k)
+        layouts = (
+            self._layout(p, b_rows, b_columns, p.stride_b),
+            self._layout(p, a_rows, a_columns, p.stride_a),
+            self._layout(p, p.m, p.n, p.stride_out),
+        )
+        preference = c_void_p()
+        self._call("cublasLtMatmulPreferenceCreate", byref(preference))
+        try:
+            self._prefer(preference, _PREFERENCE_WORKSPACE, c_uint64(WORKSPACE))
+            self._prefer(preference, _PREFERENCE_REDUCTIONS, c_uint32(_REDUCTION_COMPUTE_TYPE))
+            for attribute in _PREFERENCE_ALIGNMENTS:
+                self._prefer(preference, attribute, c_uint32(alignment))
+            found, count = _Heuristic(), c_int()
+            first, second, result = layouts
+            status = self._library.cublasLtMatmulAlgoGetHeuristic(
+                self._handle, operation, first, second, result, result, preference, 1, byref(found), byref(count)
+            )
+        finally:
+            self._library.cublasLtMatmulPreferenceDestroy(preference)
+        if status == _NOT_SUPPORTED or (status == _SUCCESS and (count.value == 0 or found.state != _SUCCESS)):
+            return None
+        self._check("cublasLtMatmulAlgoGetHeuristic", status, product)
+        number = _SCALARS.get(p.dtype, c_float)
+        parts = 2 if p.dtype.startswith("complex") else 1  # the imaginary part is 0
+        return _Plan(
+            operation, layouts, (number * parts)(p.alpha), (number * parts)(p.beta), found.algorithm,
+            int(found.workspace),
+        )  # fmt: skip
+
+    def _describe(self, p: Product) -> Any:
+        compute = _COMPUTE_64F if p.dtype in ("float64", "complex128") else _COMPUTE_32F
+        if p.dtype == "float32" and p.tf32:
+            compute = _COMPUTE_32F_FAST_TF32
+        operation = c_void_p()
+        self._call("cublasLtMatmulDescCreate", byref(operation), c_int(compute), c_int(_SCALES.get(p.dtype, 0)))
+        self._set(operation, _DESC_TRANSA, c_int32(_TURNS[p.turn_b]))
+        self._set(operation, _DESC_TRANSB, c_int32(_TURNS[p.turn_a]))
+        epilogue = EPILOGUES[p.epilogue]
+        self._set(operation, _DESC_EPILOGUE, c_uint32(epilogue.code))
+        if epilogue.bias:
+            # what it will be is told before each call; the heuristics ask how it is aligned
+            self._set(operation, _DESC_BIAS_POINTER, c_uint64(_ALIGNMENT))
+            self._set(operation, _DESC_BIAS_BATCH_STRIDE, c_int64(0))
+        if epilogue.auxiliary:
+            lead = -(-p.n // 128) * 128 if "relu" in p.epilogue else p.n
+            self._set(operation, _DESC_AUX_POINTER, c_uint64(_ALIGNMENT))
+            self._set(operation, _DESC_AUX_LD, c_int64(lead))
+            self._set(operation, _DESC_AUX_BATCH_STRIDE, c_int64(lead * p.m))
+        return operation
+
+    def _layout(self, p: Product, rows: int, columns: int, stride: int) -> Any:
+        """Of a matrix in C order: the transpose, whose columns are the rows."""
+        layout = c_void_p()
+        self._call(
+            "cublasLtMatrixLayoutCreate", byref(layout), c_int(_TYPES[p.dtype]), c_uint64(columns), c_uint64(rows),
+            c_int64(columns),
+        )  # fmt: skip
+        if p.batch > 1:
+            for attribute, value in ((_LAYOUT_BATCH_COUNT, c_int32(p.batch)), (_LAYOUT_BATCH_OFFSET, c_int64(stride))):
+                self._call(
+                    "cublasLtMatrixLayoutSetAttribute", layout, c_int(attribute), byref(value),
+                    c_size_t(ctypes.sizeof(value)),
+                )  # fmt: skip
+        return layout
+
+    # -- calls
+
+    def _set(self, operation: Any, attribute: int, value: Any) -> None:
+        self._call(
+            "cublasLtMatmulDescSetAttribute", operation, c_int(attribute), byref(value), c_size_t(ctypes.sizeof(value))
+        )
+
+    def _prefer(self, preference: Any, attribute: int, value: Any) -> None:
+        self._call(
+            "cublasLtMatmulPreferenceSetAttribute", preference, c_int(attribute), byref(value),
+            c_size_t(ctypes.sizeof(value)),
+        )  # fmt: skip
+
+    def _call(self, name: str, *arguments: Any, about: object = "") -> None:
+        self._check(name, getattr(self._library, name)(*arguments), about)
+
+    def _check(self, name: str, status: int, about: object) -> None:
+        if status != _SUCCESS:
+            text = self._library.cublasLtGetStatusString(status)
+            words = text.decode() if text else "no text"
+            raise LibraryError(f"{name} failed: status {status} ({words}){f', for {about}' if about else ''}")
+
+
+#: types of alpha and beta in host memory; else float32
+_SCALARS = {"float64": c_double, "complex128": c_double}

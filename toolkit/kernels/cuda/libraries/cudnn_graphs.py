@@ -1,0 +1,217 @@
+"""Convolutions by cuDNN 9, through the graphs of nvidia-cudnn-frontend (its module `cudnn`).
+
+A convolution and its epilogue are one graph, for which cuDNN's heuristics propose engines; the first that can be built
+becomes the plan, and is given addresses from then on. TensorFlow's SAME may pad one more behind than before, which
+cuDNN takes as it is (pre- and post-padding).
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from toolkit.kernels.cuda.driver.base import Context, Span, Stream
+from toolkit.kernels.cuda.libraries.base import Convolution, LibraryError, check_convolution
+from toolkit.kernels.cuda.libraries.workspaces import Workspace
+
+#: names of tensors in a graph
+_X, _W, _Y, _BIAS, _ADDED = 1, 2, 3, 4, 5
+#: the operands and the result of each kind
+_ROLES = {"forward": (_X, _W, _Y), "input": (_W, _Y, _X), "filter": (_X, _Y, _W)}
+#: engines that want more memory than this are passed over; those of networks' convolutions want less
+_MOST_WORKSPACE = 1 << 30
+#: the first piece of memory of a stream, enough for most plans, so that few follow
+_WORKSPACE = 32 << 20
+_TYPES = {"float32": "FLOAT", "float64": "DOUBLE", "float16": "HALF", "bfloat16": "BFLOAT16"}
+
+
+def load() -> Any:
+    """
+    Raises:
+        ImportError: the frontend or cuDNN itself is not there; the text says which.
+    """
+    try:
+        import cudnn
+    except OSError as error:  # it opens shared libraries while it is imported
+        raise ImportError(f"cuDNN's frontend cannot be loaded: {error}") from error
+    found: Any = cudnn
+    try:
+        found.backend_version()
+    except Exception as error:  # whatever the extension raises without its library
+        raise ImportError(f"cuDNN is not there: {error}") from error
+    return found
+
+
+@dataclass(slots=True)
+class _Plan:
+    graph: Any
+    workspace: int
+
+
+class Cudnn:
+    """cuDNN in one context.
+
+    Args:
+        enter: makes the context the calling thread's.
+
+    Raises:
+        ImportError: it is not there.
+        LibraryError: it does not start.
+    """
+
+    def __init__(self, context: Context, enter: Callable[[], Any]):
+        self._cudnn = load()
+        self._enter = enter
+        self._workspace = Workspace(context, _WORKSPACE)
+        self._plans: dict[Convolution, _Plan | None] = {}
+        self._lock = threading.Lock()
+        enter()
+        try:
+            self._handle = self._cudnn.create_handle()
+        except RuntimeError as error:
+            raise LibraryError(f"cudnnCreate failed: {error}") from error
+
+    @property
+    def version(self) -> str:
+        """ "9.28.1"."""
+        number = int(self._cudnn.backend_version())
+        return f"{number // 10000}.{number // 100 % 100}.{number % 100}"
+
+    def supports(self, convolution: Convolution) -> bool:
+        with self._lock:
+            return self._plan(convolution) is not None
+
+    def convolve(
+        self,
+        convolution: Convolution,
+        first: Span,
+        second: Span,
+        out: Span,
+        stream: Stream,
+        *,
+        bias: Span | None = None,
+        added: Span | None = None,
+    ) -> None:
+        check_convolution(convolution, bias, added)
+        with self._lock:
+            plan = self._plan(convolution)
+            if plan is None:
+                raise LibraryError(f"cuDNN has no engine for {convolution}")
+            addresses = dict(zip(_ROLES[convolution.kind], (first.address, second.address, out.address), strict=True))
+            if bias is not None:
+                addresses[_BIAS] = bias.address
+            if added is not None:
+                addresses[_ADDED] = added.address
+            workspace = self._workspace.of(max(plan.workspace, 1))
+            self._enter()
+            self._cudnn.set_stream(handle=self._handle, stream=stream.handle)
+            try:
+                plan.graph.execute(addresses, workspace.address, handle=self._handle)
+            except RuntimeError as error:
+                raise LibraryError(f"cuDNN failed to run {convolution}: {error}") from error
+
+    def _plan(self, convolution: Convolution) -> _Plan | None:
+        """The plan of a configuration, None if no engine takes it."""
+        if convolution.dtype not in _TYPES:
+            return None
+        if convolution not in self._plans:
+            self._enter()
+            try:
+                graph = build(self._cudnn, convolution, handle=self._handle)
+            except self._cudnn.cudnnGraphNotSupportedError:
+                self._plans[convolution] = None
+            except RuntimeError as error:
+                raise LibraryError(f"cuDNN failed to plan {convolution}: {error}") from error
+            else:
+                self._plans[convolution] = _Plan(graph, int(graph.get_workspace_size()))
+        return self._plans[convolution]
+
+
+def build(cudnn: Any, convolution: Convolution, **device: Any) -> Any:
+    """The graph of a configuration, its plan built.
+
+    Args:
+        device: `handle`, or `device_property` for a GPU that is not here.
+
+    Raises:
+        cudnn.cudnnGraphNotSupportedError: no engine takes it.
+    """
+    c = convolution
+    double = c.dtype == "float64"
+    wide = cudnn.data_type.DOUBLE if double else cudnn.data_type.FLOAT
+    dtype = getattr(cudnn.data_type, _TYPES[c.dtype])
+    graph = cudnn.pygraph(io_data_type=dtype, intermediate_data_type=wide, compute_data_type=wide, **device)
+    shapes = {
+        _X: (c.batch, c.channels, *c.sizes),
+        _W: (c.filters, c.channels // c.groups, *c.kernel),
+        _Y: (c.batch, c.filters, *c.out),
+        _BIAS: (1, c.filters, *(1 for _ in c.out)),
+    }
+    shapes[_ADDED] = shapes[_Y]
+
+    def tensor(uid: int) -> Any:
+        shape = shapes[uid]
+        return graph.tensor(dim=list(shape), stride=strides(shape, c.channels_first), data_type=dtype, uid=uid)
+
+    how = {
+        "pre_padding": [before for before, _ in c.pads],
+        "post_padding": [after for _, after in c.pads],
+        "stride": list(c.strides),
+        "dilation": list(c.dilations),
+    }
+    first, second, result = _ROLES[c.kind]
+    if c.kind == "forward":
+        made = graph.conv_fprop(image=tensor(first), weight=tensor(second), **how)
+        made = _epilogue(graph, made, c.epilogue, tensor)
+    elif c.kind == "input":
+        made = graph.conv_dgrad(filter=tensor(first), loss=tensor(second), **how)
+    else:
+        made = graph.conv_wgrad(image=tensor(first), loss=tensor(second), **how)
+    shape = shapes[result]
+    made.set_output(True).set_uid(result).set_data_type(dtype)
+    made.set_dim(list(shape)).set_stride(strides(shape, c.channels_first))
+    graph.validate()
+    graph.build_operation_graph()
+    graph.create_execution_plans([cudnn.heur_mode.A, cudnn.heur_mode.FALLBACK])
+    graph.deselect_numeric_notes(_refused(cudnn.numerical_note, c))
+    graph.deselect_workspace_greater_than(_MOST_WORKSPACE)
+    graph.build_plans()
+    return graph
+
+
+def _epilogue(graph: Any, y: Any, names: Sequence[str], tensor: Callable[[int], Any]) -> Any:
+    for name in names:
+        if name == "bias":
+            y = graph.add(y, tensor(_BIAS))
+        elif name == "add":
+            y = graph.add(y, tensor(_ADDED))
+        elif name == "relu6":
+            y = graph.relu(y, lower_clip=0.0, upper_clip=6.0)
+        else:
+            y = getattr(graph, name)(y)
+    return y
+
+
+def _refused(note: Any, c: Convolution) -> list[Any]:
+    """Kinds of engines whose results would be further from the sums of products than their type says."""
+    refused = [note.REDUCED_PRECISION_REDUCTION]
+    if c.dtype in ("float32", "float64") and not c.tf32:
+        refused += [note.TENSOR_CORE, note.DOWN_CONVERT_INPUTS, note.FFT, note.WINOGRAD]
+    if c.deterministic:
+        refused.append(note.NONDETERMINISTIC)
+    return refused
+
+
+def strides(shape: Sequence[int], channels_first: bool) -> list[int]:
+    """Of (batch, channels, spatial...), as it lies in memory."""
+    order = [*range(len(shape) - 1, -1, -1)]
+    if not channels_first:  # channels change fastest
+        order = [1, *(axis for axis in order if axis != 1)]
+    found = [0] * len(shape)
+    step = 1
+    for axis in order:
+        found[axis] = step
+        step *= shape[axis]
+    return found

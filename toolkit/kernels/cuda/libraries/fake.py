@@ -1,0 +1,146 @@
+"""The libraries on fake GPUs: what `reference` computes, as work of the fake driver's streams.
+
+Strides and alignments that the real libraries would refuse are taken here; plans are counted as there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from toolkit.kernels.cuda.driver.base import Span, Stream
+from toolkit.kernels.cuda.libraries import reference
+from toolkit.kernels.cuda.libraries.base import (
+    Convolution,
+    LibraryError,
+    Product,
+    check_convolution,
+    check_product,
+)
+from toolkit.kernels.types import Array
+
+_REAL = ("float32", "float64", "float16", "bfloat16")
+_COMPLEX = ("complex64", "complex128")
+
+
+class FakeBlas:
+    """Products on a fake GPU.
+
+    Attributes:
+        plans: configurations that were asked for.
+    """
+
+    version = "fake"
+
+    def __init__(self, context: Any):
+        self._context = context
+        self.plans: set[Product] = set()
+
+    def supports(self, product: Product) -> bool:
+        self.plans.add(product)
+        return product.dtype in _REAL or (product.dtype in _COMPLEX and not product.epilogue)
+
+    def matmul(
+        self,
+        product: Product,
+        a: Span,
+        b: Span,
+        out: Span,
+        stream: Stream,
+        *,
+        bias: Span | None = None,
+        auxiliary: Span | None = None,
+    ) -> None:
+        check_product(product, bias, auxiliary)
+        if not self.supports(product):
+            raise LibraryError(f"cuBLASLt has no algorithm for {product}")
+        p, dtype = product, reference.dtype_of(product.dtype)
+        kept_shape, kept_type = reference.auxiliary_shape(p)
+        length = p.m if p.epilogue == "sums of a" else p.n
+        spans = (a, b, out, bias, auxiliary)
+        sizes = (
+            (p.batch - 1) * p.stride_a + p.m * p.k, (p.batch - 1) * p.stride_b + p.k * p.n,
+            (p.batch - 1) * p.stride_out + p.m * p.n, length, int(np.prod(kept_shape)),
+        )  # fmt: skip
+        types = (dtype, dtype, dtype, dtype, kept_type)
+        places = [_place(*each) for each in zip(spans, sizes, types, strict=True)]
+
+        def run() -> None:
+            left, right, result, vector, kept = (_array(self._context, place, "cublasLtMatmul") for place in places)
+            reference.product(p, left, right, result, vector, kept)
+
+        self._context.submit("cublasLtMatmul", run, stream)
+
+
+class FakeDnn:
+    """Convolutions on a fake GPU.
+
+    Attributes:
+        plans: configurations that were asked for.
+    """
+
+    version = "fake"
+
+    def __init__(self, context: Any):
+        self._context = context
+        self.plans: set[Convolution] = set()
+
+    def supports(self, convolution: Convolution) -> bool:
+        """As cuDNN, float64 only without an epilogue."""
+        self.plans.add(convolution)
+        return convolution.dtype in _REAL and not (convolution.dtype == "float64" and convolution.epilogue)
+
+    def convolve(
+        self,
+        convolution: Convolution,
+        first: Span,
+        second: Span,
+        out: Span,
+        stream: Stream,
+        *,
+        bias: Span | None = None,
+        added: Span | None = None,
+    ) -> None:
+        check_convolution(convolution, bias, added)
+        if not self.supports(convolution):
+            raise LibraryError(f"cuDNN has no engine for {convolution}")
+        c, dtype = convolution, reference.dtype_of(convolution.dtype)
+        x, w, y = c.x_shape, c.w_shape, c.y_shape
+        shapes = {"forward": (x, w, y), "input": (w, y, x), "filter": (x, y, w)}[c.kind]
+        every: Sequence[tuple[Span | None, tuple[int, ...]]] = [
+            *zip((first, second, out), shapes, strict=True), (bias, (c.filters,)), (added, y),
+        ]  # fmt: skip
+        places = [(_place(span, int(np.prod(shape)), dtype), shape) for span, shape in every]
+
+        def run() -> None:
+            arrays = [_array(self._context, place, "cudnnBackendExecute") for place, _ in places]
+            shaped = [a if a is None else a.reshape(shape) for a, (_, shape) in zip(arrays, places, strict=True)]
+            reference.convolution(c, *shaped)
+
+        self._context.submit("cudnnBackendExecute", run, stream)
+
+
+#: an address, elements, their type
+_Place = tuple[int, int, Any]
+
+
+def _place(span: Span | None, size: int, dtype: Any) -> _Place | None:
+    """Where an operand is.
+
+    Raises:
+        LibraryError: it has not the size that it needs.
+    """
+    if span is None:
+        return None
+    if span.nbytes < size * dtype.itemsize:
+        raise LibraryError(f"an operand of {size} numbers of {dtype} was given {span.nbytes} bytes")
+    return span.address, size, dtype
+
+
+def _array(context: Any, place: _Place | None, call: str) -> Array | Any:
+    if place is None:
+        return None
+    address, size, dtype = place
+    return context.bytes_at(address, size * dtype.itemsize, call).view(dtype)

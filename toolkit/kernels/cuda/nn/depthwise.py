@@ -1,0 +1,129 @@
+"""Depthwise convolutions: each channel has filters of its own. A thread computes a number.
+
+Filters are (kernel..., channels, multiplier); output channel c * multiplier + m is filter m of channel c. The gradient
+by the filter is a sum over all positions for each tap and channel: blocks add up shares of the positions, and a second
+kernel the shares, always in the same order.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+from toolkit.kernels.cuda.nn.common import (
+    BLOCK,
+    Geometry,
+    WindowScalars,
+    blocks_of,
+    index_type,
+    llvm_type,
+    place,
+    split,
+    sum_type,
+)
+from toolkit.kernels.cuda.nn.shares import finish_kernel, shares_of
+from toolkit.kernels.cuda.simt.builder import KernelBuilder
+from toolkit.kernels.cuda.simt.ir import SimtKernel
+
+
+@functools.cache
+def forward_kernel(type: str, index: str) -> SimtKernel:
+    """y of x and w."""
+    wide = sum_type(type)
+    k = KernelBuilder(f"depthwise_forward_{type}", BLOCK)
+    x, weights, y = k.buffer("x", type), k.buffer("w", type), k.buffer("y", type, written=True)
+    w = WindowScalars(k, index)
+    multiplier = k.scalar("multiplier", index)
+    all_filters, count = k.mul(w.channels, multiplier), k.scalar("count", index)
+    i = k.global_thread(index)
+    with k.when(k.compare("slt", i, count)):
+        n, *p, number = split(k, i, *w.out, all_filters)
+        channel = k.div(number, multiplier)
+        total = k.variable(k.number(0, wide))
+        taps = k.mul(w.kernel[0], k.mul(w.kernel[1], w.kernel[2]))
+        with k.loop(k.number(0, index), taps) as t:
+            where, holds = w.seen(p, split(k, t, *w.kernel[1:]))
+            with k.when(holds):
+                value = k.convert(k.load(x, place(k, [n, *where, channel], w.x)), wide)
+                weight = k.convert(k.load(weights, k.add(k.mul(t, all_filters), number)), wide)
+                total.set(k.fma(value, weight, total.get()))
+        k.store(y, place(k, [n, *p, number], w.y), k.convert(total.get(), type))
+    return k.finish()
+
+
+@functools.cache
+def input_kernel(type: str, index: str) -> SimtKernel:
+    """dx of w and dy."""
+    wide = sum_type(type)
+    k = KernelBuilder(f"depthwise_input_{type}", BLOCK)
+    weights, dy, dx = k.buffer("w", type), k.buffer("dy", type), k.buffer("dx", type, written=True)
+    w = WindowScalars(k, index)
+    multiplier = k.scalar("multiplier", index)
+    all_filters, count = k.mul(w.channels, multiplier), k.scalar("count", index)
+    i = k.global_thread(index)
+    with k.when(k.compare("slt", i, count)):
+        n, *h, channel = split(k, i, *w.sizes, w.channels)
+        first = k.mul(channel, multiplier)
+        total = k.variable(k.number(0, wide))
+        taps = k.mul(w.kernel[0], k.mul(w.kernel[1], w.kernel[2]))
+        with k.loop(k.number(0, index), taps) as t:
+            where, holds = w.seeing(h, split(k, t, *w.kernel[1:]))
+            with k.when(holds), k.loop(k.number(0, index), multiplier) as m:
+                number = k.add(first, m)
+                gradient = k.convert(k.load(dy, place(k, [n, *where, number], w.y)), wide)
+                weight = k.convert(k.load(weights, k.add(k.mul(t, all_filters), number)), wide)
+                total.set(k.fma(gradient, weight, total.get()))
+        k.store(dx, place(k, [n, *h, channel], w.x), k.convert(total.get(), type))
+    return k.finish()
+
+
+@functools.cache
+def filter_kernel(type: str, index: str) -> SimtKernel:
+    """Shares of dw of x and dy: thread i computes share i / (taps * filters) of element i % (taps * filters)."""
+    wide = sum_type(type)
+    k = KernelBuilder(f"depthwise_filter_{type}", BLOCK)
+    x, dy, out = k.buffer("x", type), k.buffer("dy", type), k.buffer("shares", wide, written=True)
+    w = WindowScalars(k, index)
+    multiplier = k.scalar("multiplier", index)
+    all_filters, count, length = k.mul(w.channels, multiplier), k.scalar("count", index), k.scalar("length", index)
+    i = k.global_thread(index)
+    with k.when(k.compare("slt", i, count)):
+        taps = k.mul(w.kernel[0], k.mul(w.kernel[1], w.kernel[2]))
+        share, t, number = split(k, i, taps, all_filters)
+        channel, tap = k.div(number, multiplier), split(k, t, *w.kernel[1:])
+        positions = k.mul(w.batch, k.mul(w.out[0], k.mul(w.out[1], w.out[2])))
+        first = k.mul(share, length)
+        last = k.add(first, length)
+        last = k.select(k.compare("slt", last, positions), last, positions)
+        total = k.variable(k.number(0, wide))
+        with k.loop(first, last) as position:
+            n, *p = split(k, position, *w.out)
+            where, holds = w.seen(p, tap)
+            with k.when(holds):
+                value = k.convert(k.load(x, place(k, [n, *where, channel], w.x)), wide)
+                gradient = k.convert(k.load(dy, place(k, [n, *p, number], w.y)), wide)
+                total.set(k.fma(value, gradient, total.get()))
+        k.store(out, i, total.get())
+    return k.finish()
+
+
+def launch_forward(device: Any, g: Geometry, multiplier: int, x: Any, w: Any, y: Any) -> None:
+    count = g.outputs * g.channels * multiplier
+    kernel = forward_kernel(llvm_type(y.dtype), index_type(x, w, y))
+    device.launch(kernel, blocks_of(count), x, w, y, *g.numbers, multiplier, count)
+
+
+def launch_input(device: Any, g: Geometry, multiplier: int, w: Any, dy: Any, dx: Any) -> None:
+    count = g.inputs * g.channels
+    kernel = input_kernel(llvm_type(dx.dtype), index_type(w, dy, dx))
+    device.launch(kernel, blocks_of(count), w, dy, dx, *g.numbers, multiplier, count)
+
+
+def launch_filter(device: Any, g: Geometry, multiplier: int, x: Any, dy: Any, dw: Any) -> None:
+    numbers = g.taps * g.channels * multiplier
+    shares, length = shares_of(g.outputs, numbers)
+    type = llvm_type(dw.dtype)
+    partial = device.empty((shares, numbers), "float64" if type == "double" else "float32")
+    kernel = filter_kernel(type, index_type(x, dy, partial))
+    device.launch(kernel, blocks_of(shares * numbers), x, dy, partial, *g.numbers, multiplier, shares * numbers, length)
+    device.launch(finish_kernel(type), blocks_of(numbers), partial, dw, shares, numbers)

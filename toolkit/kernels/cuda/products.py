@@ -1,0 +1,143 @@
+"""Matrix products on a GPU: by cuBLASLt where it is and has a plan, else by a kernel of our own."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from toolkit.kernels.cuda.driver.base import GpuSpan
+from toolkit.kernels.cuda.libraries.base import Product
+from toolkit.kernels.cuda.libraries.precision import is_tf32_allowed
+from toolkit.kernels.cuda.nn.channels import launch_epilogue
+from toolkit.kernels.cuda.nn.products import launch_product
+
+#: names of TensorFlow's activations in the library's epilogues
+_EPILOGUES = {"Identity": "", "Relu": "relu", "GeluApproximate": "gelu"}
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Products whose matrices lie at equal distances.
+
+    Attributes:
+        firsts: matrices before the first one, of a, b and the result.
+        count: how many products.
+        steps: matrices from one to the next, of a, b and the result; 0 for the same one.
+    """
+
+    firsts: tuple[int, int, int]
+    count: int
+    steps: tuple[int, int, int]
+
+
+def batches(lead_a: Sequence[int], lead_b: Sequence[int]) -> tuple[tuple[int, ...], list[Batch]]:
+    """The shape of the batch of two operands' leading axes, which broadcast, and its products in few batches."""
+    rank = max(len(lead_a), len(lead_b))
+    a = (*[1] * (rank - len(lead_a)), *lead_a)
+    b = (*[1] * (rank - len(lead_b)), *lead_b)
+    shape = np.broadcast_shapes(a, b)
+    steps = [_steps(lead) for lead in (a, b)]
+    # the last axes along which each operand either goes on or stays where it is are one batch
+    inner, kinds = rank, [-1, -1]
+    while inner:
+        axis = inner - 1
+        now = [kinds[i] if shape[axis] == 1 else int(lead[axis] > 1) for i, lead in enumerate((a, b))]
+        if any(before not in (-1, after) for before, after in zip(kinds, now, strict=True)):
+            break
+        kinds, inner = now, axis
+    count = math.prod(shape[inner:])
+    moving = (max(kinds[0], 0), max(kinds[1], 0), 1)
+    found: list[Batch] = []
+    for number, index in enumerate(np.ndindex(*shape[:inner])):
+        starts = [
+            sum(i * step for i, step, size in zip(index, each, lead, strict=False) if size > 1)
+            for each, lead in zip(steps, (a, b), strict=True)
+        ]
+        found.append(Batch((starts[0], starts[1], number * count), count, moving))
+    return shape, found
+
+
+def _steps(lead: Sequence[int]) -> list[int]:
+    """Matrices from one place of an axis to the next."""
+    steps, step = [0] * len(lead), 1
+    for axis in reversed(range(len(lead))):
+        steps[axis] = step
+        step *= lead[axis]
+    return steps
+
+
+def multiply(
+    device: Any,
+    a: Any,
+    b: Any,
+    out: Any,
+    sizes: tuple[int, int, int],
+    turns: tuple[str, str] = ("N", "N"),
+    *,
+    batch: Batch | None = None,
+    bias: Any = None,
+    name: str = "Identity",
+) -> None:
+    """out = activation(op(a) @ op(b) + bias), put into the device's compute stream.
+
+    Args:
+        sizes: m, n, k, of which none is 0.
+        turns: "N", "T" or "C" of a and b.
+        batch: several products; by default one.
+        bias: a vector of n numbers.
+        name: of an activation, in TensorFlow's `fused_ops`.
+    """
+    m, n, k = sizes
+    of = batch or Batch((0, 0, 0), 1, (0, 0, 0))
+    matrices = (m * k, k * n, m * n)
+    strides = (of.steps[0] * m * k, of.steps[1] * k * n, of.steps[2] * m * n)
+    blas = device.context.blas
+    if blas is not None:
+        base = Product(
+            m, n, k, out.dtype.name, turns[0], turns[1], of.count, *(strides if of.count > 1 else (0, 0, 0)),
+            tf32=is_tf32_allowed(),
+        )  # fmt: skip
+        fused = _fused(base, bias is not None, name)
+        spans = [
+            _from(array, first * size) for array, first, size in zip((a, b, out), of.firsts, matrices, strict=True)
+        ]
+        if fused is not None and blas.supports(fused):
+            blas.matmul(fused, *spans, device.compute, bias=bias)
+            return
+        if blas.supports(base):
+            blas.matmul(base, *spans, device.compute)
+            _finish(device, out, n, bias, name)
+            return
+    firsts = (of.firsts[0] * m * k, of.firsts[1] * k * n, of.firsts[2] * m * n)
+    launch_product(device, (a, b, out), sizes, turns, batch=of.count, firsts=firsts, strides=strides)
+    _finish(device, out, n, bias, name)
+
+
+def _fused(base: Product, has_bias: bool, name: str) -> Product | None:
+    """The product with its epilogue, if the library has it."""
+    activation = _EPILOGUES.get(name)
+    if activation is None or not (has_bias or activation):
+        return None
+    return Product(
+        base.m, base.n, base.k, base.dtype, base.turn_a, base.turn_b, base.batch, base.stride_a, base.stride_b,
+        base.stride_out, epilogue=" ".join([*([activation] if activation else []), *(["bias"] if has_bias else [])]),
+        tf32=base.tf32,
+    )  # fmt: skip
+
+
+def _finish(device: Any, out: Any, n: int, bias: Any, name: str) -> None:
+    """What follows a product, in its place."""
+    if bias is not None or name != "Identity":
+        launch_epilogue(device, out, out, n, 1, vectors=() if bias is None else (bias,), name=name)
+
+
+def _from(array: Any, first: int) -> Any:
+    """The memory of an array from an element on."""
+    if not first:
+        return array
+    offset = first * array.dtype.itemsize
+    return GpuSpan(array.address + offset, array.nbytes - offset)
