@@ -30,22 +30,24 @@ KERNELS: dict[str, Callable[[], SimtKernel]] = {
     **{f"product {t}": lambda t=t: products.product_kernel(t, 1, (False, False), "i32") for t in _FLOATS},
     "product complex": lambda: products.product_kernel("double", 2, (True, False), "i64"),
     **{
-        f"convolution {kind}": lambda kind=kind: convolutions.convolution_kernel(kind, "float", "i32")
+        f"convolution {kind}": lambda kind=kind: convolutions.convolution_kernel(kind, "float", "i32", 2)
         for kind in ("forward", "input", "filter")
     },
-    "convolution i32": lambda: convolutions.convolution_kernel("forward", "i32", "i64"),
-    "depthwise forward": lambda: depthwise.forward_kernel("half", "i32"),
-    "depthwise input": lambda: depthwise.input_kernel("float", "i32"),
-    "depthwise filter": lambda: depthwise.filter_kernel("bfloat", "i64"),
+    "convolution i32": lambda: convolutions.convolution_kernel("forward", "i32", "i64", 3),
+    "depthwise forward": lambda: depthwise.forward_kernel("half", "i32", 2),
+    "depthwise input": lambda: depthwise.input_kernel("float", "i32", 2),
+    "depthwise filter": lambda: depthwise.filter_kernel("bfloat", "i64", 2),
     "shares": lambda: shares.finish_kernel("half"),
     "transpose": lambda: transposes.transpose_kernel("i16", "i32"),
     **{
         f"epilogue {name}": lambda name=name: channels.epilogue_kernel(
-            "float", "i32", True, "bias", "float", True, name, 0.0
+            "float", "i32", False, True, "bias", "float", True, name, 0.0
         )
         for name in channels.ACTIVATIONS
     },
-    "epilogue affine": lambda: channels.epilogue_kernel("half", "i32", False, "affine", "float", False, "Relu", 0.0),
+    "epilogue affine": lambda: channels.epilogue_kernel(
+        "half", "i32", True, False, "affine", "float", False, "Relu", 0.0
+    ),
     **{
         f"{name} {'last' if last else 'first'}": lambda name=name, last=last: channel_sums.share_kernel(
             name, "half", last, "i32"
@@ -60,17 +62,17 @@ KERNELS: dict[str, Callable[[], SimtKernel]] = {
     "batch norm factors": lambda: batch_norm.affine_kernel("float", False),
     "batch norm inverse": lambda: batch_norm.affine_kernel("half", True),
     "batch norm average": batch_norm.average_kernel,
-    "batch norm": lambda: batch_norm.normalize_kernel("bfloat", "i32"),
-    "batch norm gradient": lambda: batch_norm.gradient_kernel("float", "i32", True),
-    "batch norm gradient fixed": lambda: batch_norm.gradient_kernel("half", "i32", False),
-    "max pool": lambda: pools.max_kernel("half", "i32"),
-    "max pool taps": lambda: pools.tap_kernel("float", "i32", ""),
-    "max pool places": lambda: pools.tap_kernel("bfloat", "i32", "example"),
-    "max pool gradient": lambda: pools.max_gradient_kernel("float", "i32"),
-    "max pool near": lambda: pools.near_gradient_kernel("half", "i32"),
-    "max pool pick": lambda: pools.pick_kernel("double", "i32"),
-    "average pool": lambda: pools.average_kernel("float", "i64"),
-    "average pool gradient": lambda: pools.average_gradient_kernel("half", "i32"),
+    "batch norm": lambda: batch_norm.normalize_kernel("bfloat", "i32", True),
+    "batch norm gradient": lambda: batch_norm.gradient_kernel("float", "i32", True, True),
+    "batch norm gradient fixed": lambda: batch_norm.gradient_kernel("half", "i32", False, False),
+    "max pool": lambda: pools.max_kernel("half", "i32", 2),
+    "max pool taps": lambda: pools.tap_kernel("float", "i32", 2, ""),
+    "max pool places": lambda: pools.tap_kernel("bfloat", "i32", 2, "example"),
+    "max pool gradient": lambda: pools.max_gradient_kernel("float", "i32", 2),
+    "max pool near": lambda: pools.near_gradient_kernel("half", "i32", 2),
+    "max pool pick": lambda: pools.pick_kernel("double", "i32", 2),
+    "average pool": lambda: pools.average_kernel("float", "i64", 2),
+    "average pool gradient": lambda: pools.average_gradient_kernel("half", "i32", 2),
     "lrn": lambda: lrn.forward_kernel("i32"),
     "lrn gradient": lambda: lrn.gradient_kernel("i32"),
     "gather": lambda: strided.gather_kernel("float", 2, 3, 2, "i64"),

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from toolkit.kernels.cpu.native.code import Lanes
-from toolkit.kernels.cuda.nn.common import BLOCK, blocks_of, index_type, llvm_type, split, sum_type
+from toolkit.kernels.cuda.nn.common import BLOCK, blocks_of, channel_of, index_type, llvm_type, sum_type
 from toolkit.kernels.cuda.simt.builder import KernelBuilder
 from toolkit.kernels.cuda.simt.ir import SimtKernel
 
@@ -78,22 +78,23 @@ def average_kernel() -> SimtKernel:
 
 
 @functools.cache
-def normalize_kernel(type: str, index: str) -> SimtKernel:
+def normalize_kernel(type: str, index: str, last: bool) -> SimtKernel:
     """(x - mean) * factor + offset, in this order: what is near the mean keeps its digits."""
     k = KernelBuilder(f"batch_norm_{type}", BLOCK)
     x, y = k.buffer("x", type), k.buffer("y", type, written=True)
     mean, factor, offset = (k.buffer(name, "float") for name in ("mean", "factor", "offset"))
-    channels, inner, count = k.scalar("channels", index), k.scalar("inner", index), k.scalar("count", index)
+    channels, inner = k.scalar("channels", index), None if last else k.scalar("inner", index)
+    count = k.scalar("count", index)
     i = k.global_thread(index)
     with k.when(k.compare("slt", i, count)):
-        c = split(k, i, channels, inner)[1]
+        c = channel_of(k, i, channels, inner)
         centered = k.sub(k.convert(k.load(x, i), "float"), k.load(mean, c))
         k.store(y, i, k.convert(k.add(k.mul(centered, k.load(factor, c)), k.load(offset, c)), type))
     return k.finish()
 
 
 @functools.cache
-def gradient_kernel(type: str, index: str, is_training: bool) -> SimtKernel:
+def gradient_kernel(type: str, index: str, last: bool, is_training: bool) -> SimtKernel:
     """dx: (dy - sum(dy) / n - normal * sum(dy * normal) / n) * scale * inverse; without the sums out of training."""
     k = KernelBuilder(f"batch_norm_gradient_{type}{'' if is_training else '_fixed'}", BLOCK)
     dy = k.buffer("dy", type)
@@ -101,11 +102,12 @@ def gradient_kernel(type: str, index: str, is_training: bool) -> SimtKernel:
     scale, inverse = k.buffer("scale", "float"), k.buffer("inverse", "float")
     sums = [k.buffer(name, "float") for name in ("mean", "d_offset", "d_scale")] if is_training else []
     dx = k.buffer("dx", type, written=True)
-    channels, inner, count = k.scalar("channels", index), k.scalar("inner", index), k.scalar("count", index)
+    channels, inner = k.scalar("channels", index), None if last else k.scalar("inner", index)
+    count = k.scalar("count", index)
     number = k.scalar("positions", "float") if is_training else None
     i = k.global_thread(index)
     with k.when(k.compare("slt", i, count)):
-        c = split(k, i, channels, inner)[1]
+        c = channel_of(k, i, channels, inner)
         value: Lanes = k.convert(k.load(dy, i), sum_type(type))
         if x is not None and number is not None:
             mean, d_offset, d_scale = (k.load(each, c) for each in sums)
@@ -115,12 +117,17 @@ def gradient_kernel(type: str, index: str, is_training: bool) -> SimtKernel:
     return k.finish()
 
 
+def _sides(channels: int, inner: int) -> tuple[int, ...]:
+    """As the kernels take them."""
+    return (channels,) if inner == 1 else (channels, inner)
+
+
 def launch_normalize(
     device: Any, x: Any, y: Any, mean: Any, factor: Any, offset: Any, channels: int, inner: int
 ) -> None:
     count = x.nbytes // x.dtype.itemsize
-    kernel = normalize_kernel(llvm_type(x.dtype), index_type(x))
-    device.launch(kernel, blocks_of(count), x, y, mean, factor, offset, channels, inner, count)
+    kernel = normalize_kernel(llvm_type(x.dtype), index_type(x), inner == 1)
+    device.launch(kernel, blocks_of(count), x, y, mean, factor, offset, *_sides(channels, inner), count)
 
 
 def averaged(device: Any, old: Any, new: Any, rest: float, factor: float) -> Any:
@@ -137,7 +144,7 @@ def launch_gradient(
 ) -> None:
     """dx; `sums` are the mean, the gradients by offset and by scale, or none out of training."""
     count = dy.nbytes // dy.dtype.itemsize
-    kernel = gradient_kernel(llvm_type(dy.dtype), index_type(dy), bool(sums))
+    kernel = gradient_kernel(llvm_type(dy.dtype), index_type(dy), inner == 1, bool(sums))
     given = (dy, x, scale, inverse, *sums, dx) if sums else (dy, scale, inverse, dx)
     more = (float(count // channels),) if sums else ()
-    device.launch(kernel, blocks_of(count), *given, channels, inner, count, *more)
+    device.launch(kernel, blocks_of(count), *given, *_sides(channels, inner), count, *more)

@@ -12,7 +12,7 @@ from typing import Any
 
 from toolkit.kernels.cpu.native import functions, operations
 from toolkit.kernels.cpu.native.code import Lanes
-from toolkit.kernels.cuda.nn.common import BLOCK, blocks_of, index_type, llvm_type, split, sum_type
+from toolkit.kernels.cuda.nn.common import BLOCK, blocks_of, channel_of, index_type, llvm_type, sum_type
 from toolkit.kernels.cuda.simt.builder import KernelBuilder
 from toolkit.kernels.cuda.simt.ir import SimtKernel
 
@@ -85,11 +85,20 @@ def activation(name: str, slope: float) -> Write | None:
 
 @functools.cache
 def epilogue_kernel(
-    type: str, index: str, in_place: bool, vectors: str, vector_type: str, is_added: bool, name: str, slope: float
+    type: str,
+    index: str,
+    last: bool,
+    in_place: bool,
+    vectors: str,
+    vector_type: str,
+    is_added: bool,
+    name: str,
+    slope: float,
 ) -> SimtKernel:
     """y = activation(x with its channels' vectors + added).
 
     Args:
+        last: channels are the last axis.
         in_place: x is y.
         vectors: "", "bias", or "affine" (x * first + second, a number of each for each channel).
         vector_type: of these in memory.
@@ -102,12 +111,16 @@ def epilogue_kernel(
     y = k.buffer("y", type, written=True)
     given = [k.buffer(f"vector{n}", vector_type) for n in range({"": 0, "bias": 1, "affine": 2}[vectors])]
     added = k.buffer("added", type) if is_added else None
-    channels, inner, count = k.scalar("channels", index), k.scalar("inner", index), k.scalar("count", index)
+    channels, inner, count = (
+        k.scalar("channels", index),
+        None if last else k.scalar("inner", index),
+        k.scalar("count", index),
+    )
     i = k.global_thread(index)
     with k.when(k.compare("slt", i, count)):
         value: Lanes = k.convert(k.load(y if x is None else x, i), wide)
         if given:
-            channel = split(k, i, channels, inner)[1]
+            channel = channel_of(k, i, channels, inner)
             loaded = [k.convert(k.load(each, channel), wide) for each in given]
             value = k.add(value, loaded[0]) if len(loaded) == 1 else k.add(k.mul(value, loaded[0]), loaded[1])
         if added is not None:
@@ -141,9 +154,10 @@ def launch_epilogue(
     if not count:
         return
     kernel = epilogue_kernel(
-        llvm_type(x.dtype), index_type(x), x is y, ("", "bias", "affine")[len(vectors)],
+        llvm_type(x.dtype), index_type(x), inner == 1, x is y, ("", "bias", "affine")[len(vectors)],
         llvm_type(vectors[0].dtype) if vectors else "", added is not None, name, slope,
     )  # fmt: skip
     rest = () if added is None else (added,)
+    sides = (channels,) if inner == 1 else (channels, inner)
     tensors = (y,) if x is y else (x, y)
-    device.launch(kernel, blocks_of(count), *tensors, *vectors, *rest, channels, inner, count)
+    device.launch(kernel, blocks_of(count), *tensors, *vectors, *rest, *sides, count)

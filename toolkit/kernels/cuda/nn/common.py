@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from toolkit.kernels.cpu.native.code import Lanes
@@ -47,6 +47,13 @@ def split(k: KernelBuilder, number: Lanes, *sizes: Lanes) -> list[Lanes]:
     return [number, *reversed(found)]
 
 
+def channel_of(k: KernelBuilder, number: Lanes, channels: Lanes, inner: Lanes | None) -> Lanes:
+    """The channel of an element of (outer, channels, inner); None: channels are last."""
+    if inner is None:
+        return k.rem(number, channels)
+    return split(k, number, channels, inner)[1]
+
+
 def place(k: KernelBuilder, places: Sequence[Lanes], strides: Sequence[Lanes]) -> Lanes:
     """Where an element is: the sum of places times strides."""
     total: Lanes | None = None
@@ -86,12 +93,18 @@ class Geometry(NamedTuple):
     y: tuple[int, ...]
 
     @property
+    def axes(self) -> int:
+        """Two where the first axis is none: kernels for those are smaller."""
+        first = (self.sizes[0], self.kernel[0], self.out[0], self.pads[0])
+        return AXES - 1 if first == (1, 1, 1, 0) else AXES
+
+    @property
     def numbers(self) -> list[int]:
         """As a kernel takes them: what `WindowScalars` declares, in its order."""
-        return [
-            self.batch, self.channels, *self.sizes, *self.kernel, *self.out, *self.strides, *self.dilations,
-            *self.pads, *self.x, *self.y,
-        ]  # fmt: skip
+        skip = AXES - self.axes
+        groups = (self.sizes, self.kernel, self.out, self.strides, self.dilations, self.pads)
+        strides = ([each[0], *each[1 + skip :]] for each in (self.x, self.y))
+        return [self.batch, self.channels, *(n for group in (*(g[skip:] for g in groups), *strides) for n in group)]
 
     @property
     def inputs(self) -> int:
@@ -155,16 +168,23 @@ class WindowScalars:
         x, y: strides of batch, axes and channel.
     """
 
-    def __init__(self, k: KernelBuilder, index: str):
-        def scalars(name: str, count: int) -> list[Lanes]:
-            return [k.scalar(f"{name}{number}", index) for number in range(count)]
+    def __init__(self, k: KernelBuilder, index: str, axes: int):
+        self._skip = skip = AXES - axes
+
+        def scalars(name: str, instead: int) -> list[Lanes]:
+            """Along the axes; those in front that are none have constants."""
+            none: list[Lanes] = [k.number(instead, index)] * skip
+            return [*none, *(k.scalar(f"{name}{number}", index) for number in range(axes))]
+
+        def steps(name: str) -> list[Lanes]:
+            batch = k.scalar(f"{name}_batch", index)
+            return [batch, *scalars(name, 0), k.scalar(f"{name}_channel", index)]
 
         self.k = k
         self.batch, self.channels = k.scalar("batch", index), k.scalar("channels", index)
-        self.sizes, self.kernel, self.out = scalars("size", AXES), scalars("kernel", AXES), scalars("out", AXES)
-        self.strides, self.dilations = scalars("stride", AXES), scalars("dilation", AXES)
-        self.pads = scalars("pad", AXES)
-        self.x, self.y = scalars("x_stride", AXES + 2), scalars("y_stride", AXES + 2)
+        self.sizes, self.kernel, self.out = scalars("size", 1), scalars("kernel", 1), scalars("out", 1)
+        self.strides, self.dilations, self.pads = scalars("stride", 1), scalars("dilation", 1), scalars("pad", 0)
+        self.x, self.y = steps("x_stride"), steps("y_stride")
 
     def seen(self, output: Sequence[Lanes], tap: Sequence[Lanes]) -> tuple[list[Lanes], Lanes]:
         """Where in the input an output's window has a tap, and whether that is inside."""
@@ -188,3 +208,55 @@ class WindowScalars:
             where.append(p)
         assert holds is not None
         return where, k.both(holds, is_inside(k, where, self.out))
+
+    def over_seen(self, output: Sequence[Lanes], visit: Callable[[list[Lanes], list[Lanes]], None]) -> None:
+        """Write loops over an output's window: `visit` is given tap and place of each element that is inside."""
+
+        def along(axis: int, taps: list[Lanes], places: list[Lanes]) -> None:
+            k = self.k
+            if axis == AXES:
+                visit(taps, places)
+                return
+            if axis < self._skip:
+                along(axis + 1, [*taps, k.number(0, output[axis].type)], [*places, output[axis]])
+                return
+            start = k.sub(k.mul(output[axis], self.strides[axis]), self.pads[axis])
+            with k.loop(k.number(0, start.type), self.kernel[axis]) as tap:
+                where = k.add(start, k.mul(tap, self.dilations[axis]))
+                with k.when(is_inside(k, [where], [self.sizes[axis]])):
+                    along(axis + 1, [*taps, tap], [*places, where])
+
+        along(0, [], [])
+
+    def over_seeing(self, position: Sequence[Lanes], visit: Callable[[list[Lanes], list[Lanes]], None]) -> None:
+        """Write loops over the taps as which an input's position is seen: `visit` is given tap and output."""
+
+        def along(axis: int, taps: list[Lanes], outputs: list[Lanes]) -> None:
+            k = self.k
+            if axis == AXES:
+                visit(taps, outputs)
+                return
+            if axis < self._skip:
+                along(axis + 1, [*taps, k.number(0, position[axis].type)], [*outputs, position[axis]])
+                return
+            start = k.add(position[axis], self.pads[axis])
+            stride = self.strides[axis]
+            with k.loop(k.number(0, start.type), self.kernel[axis]) as tap:
+                number = k.sub(start, k.mul(tap, self.dilations[axis]))
+                output = k.div(number, stride)
+                exact = k.compare("eq", k.mul(output, stride), number)
+                inside = k.both(
+                    k.compare("sge", number, k.number(0, number.type)), k.compare("slt", output, self.out[axis])
+                )
+                with k.when(k.both(exact, inside)):
+                    along(axis + 1, [*taps, tap], [*outputs, output])
+
+        along(0, [], [])
+
+    def tap_number(self, taps: Sequence[Lanes]) -> Lanes:
+        """A tap as one number, the last axis changing fastest."""
+        k = self.k
+        number = taps[0]
+        for tap, size in zip(taps[1:], self.kernel[1:], strict=True):
+            number = k.add(k.mul(number, size), tap)
+        return number

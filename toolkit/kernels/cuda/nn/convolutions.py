@@ -25,18 +25,19 @@ from toolkit.kernels.cuda.simt.ir import KernelBuffer, SimtKernel
 
 
 @functools.cache
-def convolution_kernel(kind: str, type: str, index: str) -> SimtKernel:
+def convolution_kernel(kind: str, type: str, index: str, axes: int) -> SimtKernel:
     """
     Args:
         kind: "forward" (x, w to y), "input" (w, dy to dx), "filter" (x, dy to dw).
         type: of numbers in memory.
+        axes: 2 or 3.
     """
     k = KernelBuilder(f"convolution_{kind}_{type}", BLOCK)
     writer = _Writer(k, type, index)
     first = k.buffer({"forward": "x", "input": "w", "filter": "x"}[kind], type)
     second = k.buffer({"forward": "w", "input": "dy", "filter": "dy"}[kind], type)
     out = k.buffer("out", type, written=True)
-    writer.declare()
+    writer.declare(axes)
     {"forward": writer.forward, "input": writer.input, "filter": writer.filter}[kind](first, second, out)
     return k.finish()
 
@@ -51,9 +52,9 @@ class _Writer:
         self.index = index
         self.group: Lanes = k.number(0, index)
 
-    def declare(self) -> None:
+    def declare(self, axes: int) -> None:
         k = self.k
-        self.w = WindowScalars(k, self.index)
+        self.w = WindowScalars(k, self.index, axes)
         self.filters = k.scalar("filters", self.index)
         self.all_filters = k.scalar("all_filters", self.index)
         self.taps = self._count(self.w.kernel)
@@ -172,7 +173,7 @@ def launch_convolution(device: Any, kind: str, g: Geometry, groups: int, filters
         "filter": (g.taps * g.channels, filters // groups),
         "input": (g.inputs, g.channels),
     }[kind]
-    kernel = convolution_kernel(kind, llvm_type(out.dtype), index_type(*arrays))
+    kernel = convolution_kernel(kind, llvm_type(out.dtype), index_type(*arrays), g.axes)
     device.launch(
         kernel, groups * tiles_of(rows, columns), *arrays, *g.numbers, filters // groups, filters
     )  # fmt: skip

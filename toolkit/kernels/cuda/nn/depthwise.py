@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 from typing import Any
 
+from toolkit.kernels.cpu.native.code import Lanes
 from toolkit.kernels.cuda.nn.common import (
     BLOCK,
     Geometry,
@@ -27,12 +28,12 @@ from toolkit.kernels.cuda.simt.ir import SimtKernel
 
 
 @functools.cache
-def forward_kernel(type: str, index: str) -> SimtKernel:
+def forward_kernel(type: str, index: str, axes: int) -> SimtKernel:
     """y of x and w."""
     wide = sum_type(type)
     k = KernelBuilder(f"depthwise_forward_{type}", BLOCK)
     x, weights, y = k.buffer("x", type), k.buffer("w", type), k.buffer("y", type, written=True)
-    w = WindowScalars(k, index)
+    w = WindowScalars(k, index, axes)
     multiplier = k.scalar("multiplier", index)
     all_filters, count = k.mul(w.channels, multiplier), k.scalar("count", index)
     i = k.global_thread(index)
@@ -40,24 +41,24 @@ def forward_kernel(type: str, index: str) -> SimtKernel:
         n, *p, number = split(k, i, *w.out, all_filters)
         channel = k.div(number, multiplier)
         total = k.variable(k.number(0, wide))
-        taps = k.mul(w.kernel[0], k.mul(w.kernel[1], w.kernel[2]))
-        with k.loop(k.number(0, index), taps) as t:
-            where, holds = w.seen(p, split(k, t, *w.kernel[1:]))
-            with k.when(holds):
-                value = k.convert(k.load(x, place(k, [n, *where, channel], w.x)), wide)
-                weight = k.convert(k.load(weights, k.add(k.mul(t, all_filters), number)), wide)
-                total.set(k.fma(value, weight, total.get()))
+
+        def visit(tap: list[Lanes], where: list[Lanes]) -> None:
+            value = k.convert(k.load(x, place(k, [n, *where, channel], w.x)), wide)
+            weight = k.convert(k.load(weights, k.add(k.mul(w.tap_number(tap), all_filters), number)), wide)
+            total.set(k.fma(value, weight, total.get()))
+
+        w.over_seen(p, visit)
         k.store(y, place(k, [n, *p, number], w.y), k.convert(total.get(), type))
     return k.finish()
 
 
 @functools.cache
-def input_kernel(type: str, index: str) -> SimtKernel:
+def input_kernel(type: str, index: str, axes: int) -> SimtKernel:
     """dx of w and dy."""
     wide = sum_type(type)
     k = KernelBuilder(f"depthwise_input_{type}", BLOCK)
     weights, dy, dx = k.buffer("w", type), k.buffer("dy", type), k.buffer("dx", type, written=True)
-    w = WindowScalars(k, index)
+    w = WindowScalars(k, index, axes)
     multiplier = k.scalar("multiplier", index)
     all_filters, count = k.mul(w.channels, multiplier), k.scalar("count", index)
     i = k.global_thread(index)
@@ -65,25 +66,27 @@ def input_kernel(type: str, index: str) -> SimtKernel:
         n, *h, channel = split(k, i, *w.sizes, w.channels)
         first = k.mul(channel, multiplier)
         total = k.variable(k.number(0, wide))
-        taps = k.mul(w.kernel[0], k.mul(w.kernel[1], w.kernel[2]))
-        with k.loop(k.number(0, index), taps) as t:
-            where, holds = w.seeing(h, split(k, t, *w.kernel[1:]))
-            with k.when(holds), k.loop(k.number(0, index), multiplier) as m:
+
+        def visit(tap: list[Lanes], where: list[Lanes]) -> None:
+            start = k.mul(w.tap_number(tap), all_filters)
+            with k.loop(k.number(0, index), multiplier) as m:
                 number = k.add(first, m)
                 gradient = k.convert(k.load(dy, place(k, [n, *where, number], w.y)), wide)
-                weight = k.convert(k.load(weights, k.add(k.mul(t, all_filters), number)), wide)
+                weight = k.convert(k.load(weights, k.add(start, number)), wide)
                 total.set(k.fma(gradient, weight, total.get()))
+
+        w.over_seeing(h, visit)
         k.store(dx, place(k, [n, *h, channel], w.x), k.convert(total.get(), type))
     return k.finish()
 
 
 @functools.cache
-def filter_kernel(type: str, index: str) -> SimtKernel:
+def filter_kernel(type: str, index: str, axes: int) -> SimtKernel:
     """Shares of dw of x and dy: thread i computes share i / (taps * filters) of element i % (taps * filters)."""
     wide = sum_type(type)
     k = KernelBuilder(f"depthwise_filter_{type}", BLOCK)
     x, dy, out = k.buffer("x", type), k.buffer("dy", type), k.buffer("shares", wide, written=True)
-    w = WindowScalars(k, index)
+    w = WindowScalars(k, index, axes)
     multiplier = k.scalar("multiplier", index)
     all_filters, count, length = k.mul(w.channels, multiplier), k.scalar("count", index), k.scalar("length", index)
     i = k.global_thread(index)
@@ -109,13 +112,13 @@ def filter_kernel(type: str, index: str) -> SimtKernel:
 
 def launch_forward(device: Any, g: Geometry, multiplier: int, x: Any, w: Any, y: Any) -> None:
     count = g.outputs * g.channels * multiplier
-    kernel = forward_kernel(llvm_type(y.dtype), index_type(x, w, y))
+    kernel = forward_kernel(llvm_type(y.dtype), index_type(x, w, y), g.axes)
     device.launch(kernel, blocks_of(count), x, w, y, *g.numbers, multiplier, count)
 
 
 def launch_input(device: Any, g: Geometry, multiplier: int, w: Any, dy: Any, dx: Any) -> None:
     count = g.inputs * g.channels
-    kernel = input_kernel(llvm_type(dx.dtype), index_type(w, dy, dx))
+    kernel = input_kernel(llvm_type(dx.dtype), index_type(w, dy, dx), g.axes)
     device.launch(kernel, blocks_of(count), w, dy, dx, *g.numbers, multiplier, count)
 
 
@@ -124,6 +127,6 @@ def launch_filter(device: Any, g: Geometry, multiplier: int, x: Any, dy: Any, dw
     shares, length = shares_of(g.outputs, numbers)
     type = llvm_type(dw.dtype)
     partial = device.empty((shares, numbers), "float64" if type == "double" else "float32")
-    kernel = filter_kernel(type, index_type(x, dy, partial))
+    kernel = filter_kernel(type, index_type(x, dy, partial), g.axes)
     device.launch(kernel, blocks_of(shares * numbers), x, dy, partial, *g.numbers, multiplier, shares * numbers, length)
     device.launch(finish_kernel(type), blocks_of(numbers), partial, dw, shares, numbers)

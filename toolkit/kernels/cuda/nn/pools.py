@@ -34,16 +34,14 @@ _NEAR = 1e-5
 class _Pool:
     """What the kernels of this module have in common: a thread for each output or input, and loops over taps."""
 
-    def __init__(self, name: str, type: str, index: str):
+    def __init__(self, name: str, type: str, index: str, axes: int):
         self.k = KernelBuilder(f"{name}_{type}", BLOCK)
-        self.type, self.wide, self.index = type, sum_type(type), index
+        self.type, self.wide, self.index, self.axes = type, sum_type(type), index, axes
 
     def declare(self) -> None:
-        self.w = WindowScalars(self.k, self.index)
+        self.w = WindowScalars(self.k, self.index, self.axes)
         self.count = self.k.scalar("count", self.index)
         self.thread = self.k.global_thread(self.index)
-        w, k = self.w, self.k
-        self.taps = k.mul(w.kernel[0], k.mul(w.kernel[1], w.kernel[2]))
 
     def load(self, buffer: Any, where: Lanes) -> Lanes:
         return self.k.convert(self.k.load(buffer, where), self.wide)
@@ -54,25 +52,19 @@ class _Pool:
 
     def over_taps(self, n: Lanes, p: list[Lanes], channel: Lanes, visit: Callable[[Lanes, Lanes], None]) -> None:
         """Call with the tap and the place in x, for each element of a window that is inside."""
-        k, w = self.k, self.w
-        with k.loop(k.number(0, self.index), self.taps) as tap:
-            where, holds = w.seen(p, split(k, tap, *w.kernel[1:]))
-            with k.when(holds):
-                visit(tap, place(k, [n, *where, channel], w.x))
+        w = self.w
+        w.over_seen(p, lambda tap, where: visit(w.tap_number(tap), place(self.k, [n, *where, channel], w.x)))
 
     def over_windows(self, n: Lanes, h: list[Lanes], channel: Lanes, visit: Callable[..., None]) -> None:
         """Call with the tap, the place in y, and the output's axes, for each window that sees a position."""
-        k, w = self.k, self.w
-        with k.loop(k.number(0, self.index), self.taps) as tap:
-            where, holds = w.seeing(h, split(k, tap, *w.kernel[1:]))
-            with k.when(holds):
-                visit(tap, place(k, [n, *where, channel], w.y), where)
+        w = self.w
+        w.over_seeing(h, lambda tap, where: visit(w.tap_number(tap), place(self.k, [n, *where, channel], w.y), where))
 
 
 @functools.cache
-def max_kernel(type: str, index: str) -> SimtKernel:
+def max_kernel(type: str, index: str, axes: int) -> SimtKernel:
     """Maxima; NaN wins."""
-    pool = _Pool("max_pool", type, index)
+    pool = _Pool("max_pool", type, index, axes)
     k = pool.k
     x, y = k.buffer("x", type), k.buffer("y", type, written=True)
     pool.declare()
@@ -91,13 +83,13 @@ def max_kernel(type: str, index: str) -> SimtKernel:
 
 
 @functools.cache
-def tap_kernel(type: str, index: str, positions: str) -> SimtKernel:
+def tap_kernel(type: str, index: str, axes: int, positions: str) -> SimtKernel:
     """Maxima and the first tap that has each; or where that is in the input.
 
     Args:
         positions: "" for taps (i32), "example" or "batch" for places in channels-last inputs (i64).
     """
-    pool = _Pool(f"max_pool_{positions or 'tap'}", type, index)
+    pool = _Pool(f"max_pool_{positions or 'tap'}", type, index, axes)
     k = pool.k
     x, y = k.buffer("x", type), k.buffer("y", type, written=True)
     taps = k.buffer("taps", "i64" if positions else "i32", written=True)
@@ -127,9 +119,9 @@ def tap_kernel(type: str, index: str, positions: str) -> SimtKernel:
 
 
 @functools.cache
-def max_gradient_kernel(type: str, index: str) -> SimtKernel:
+def max_gradient_kernel(type: str, index: str, axes: int) -> SimtKernel:
     """dx of dy and of the taps that had the maxima."""
-    pool = _Pool("max_pool_gradient", type, index)
+    pool = _Pool("max_pool_gradient", type, index, axes)
     k = pool.k
     dy, taps, dx = k.buffer("dy", type), k.buffer("taps", "i32"), k.buffer("dx", type, written=True)
     pool.declare()
@@ -147,9 +139,9 @@ def max_gradient_kernel(type: str, index: str) -> SimtKernel:
 
 
 @functools.cache
-def near_gradient_kernel(type: str, index: str) -> SimtKernel:
+def near_gradient_kernel(type: str, index: str, axes: int) -> SimtKernel:
     """dx where each element near its window's maximum has the output's gradient."""
-    pool = _Pool("max_pool_gradient_of_near", type, index)
+    pool = _Pool("max_pool_gradient_of_near", type, index, axes)
     k = pool.k
     x, y, dy, dx = k.buffer("x", type), k.buffer("y", type), k.buffer("dy", type), k.buffer("dx", type, written=True)
     pool.declare()
@@ -170,9 +162,9 @@ def near_gradient_kernel(type: str, index: str) -> SimtKernel:
 
 
 @functools.cache
-def pick_kernel(type: str, index: str) -> SimtKernel:
+def pick_kernel(type: str, index: str, axes: int) -> SimtKernel:
     """ddy of ddx: for each output what the input's gradient has at the tap of its maximum."""
-    pool = _Pool("max_pool_second_gradient", type, index)
+    pool = _Pool("max_pool_second_gradient", type, index, axes)
     k = pool.k
     ddx, taps, ddy = k.buffer("ddx", type), k.buffer("taps", "i32"), k.buffer("ddy", type, written=True)
     pool.declare()
@@ -186,9 +178,9 @@ def pick_kernel(type: str, index: str) -> SimtKernel:
 
 
 @functools.cache
-def average_kernel(type: str, index: str) -> SimtKernel:
+def average_kernel(type: str, index: str, axes: int) -> SimtKernel:
     """Sums of what is inside, over how many that are."""
-    pool = _Pool("average_pool", type, index)
+    pool = _Pool("average_pool", type, index, axes)
     k = pool.k
     x, y = k.buffer("x", type), k.buffer("y", type, written=True)
     pool.declare()
@@ -208,9 +200,9 @@ def average_kernel(type: str, index: str) -> SimtKernel:
 
 
 @functools.cache
-def average_gradient_kernel(type: str, index: str) -> SimtKernel:
+def average_gradient_kernel(type: str, index: str, axes: int) -> SimtKernel:
     """Each input has its share of the windows that see it."""
-    pool = _Pool("average_pool_gradient", type, index)
+    pool = _Pool("average_pool_gradient", type, index, axes)
     k = pool.k
     dy, dx = k.buffer("dy", type), k.buffer("dx", type, written=True)
     pool.declare()
@@ -249,5 +241,5 @@ def _launch(
     device: Any, make: Callable[..., SimtKernel], g: Geometry, count: int, arrays: tuple[Any, ...], more: Any
 ) -> None:
     if count:
-        kernel = make(llvm_type(arrays[0].dtype), index_type(*arrays), *more)
+        kernel = make(llvm_type(arrays[0].dtype), index_type(*arrays), g.axes, *more)
         device.launch(kernel, blocks_of(count), *arrays, *g.numbers, count)
