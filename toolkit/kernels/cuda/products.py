@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from toolkit.kernels.cuda.driver.base import GpuSpan
-from toolkit.kernels.cuda.libraries.base import Product
+from toolkit.kernels.cuda.libraries.base import Blas, Product
 from toolkit.kernels.cuda.libraries.precision import is_tf32_allowed
 from toolkit.kernels.cuda.nn.channels import launch_epilogue
 from toolkit.kernels.cuda.nn.products import launch_product
@@ -92,29 +93,53 @@ def multiply(
         name: of an activation, in TensorFlow's `fused_ops`.
     """
     m, n, k = sizes
-    of = batch or Batch((0, 0, 0), 1, (0, 0, 0))
-    matrices = (m * k, k * n, m * n)
-    strides = (of.steps[0] * m * k, of.steps[1] * k * n, of.steps[2] * m * n)
+    of = batch or _ONE
+    first_a, first_b, first_out = of.firsts[0] * m * k, of.firsts[1] * k * n, of.firsts[2] * m * n
     blas = device.context.blas
     if blas is not None:
-        base = Product(
-            m, n, k, out.dtype.name, turns[0], turns[1], of.count, *(strides if of.count > 1 else (0, 0, 0)),
-            tf32=is_tf32_allowed(),
-        )  # fmt: skip
-        fused = _fused(base, bias is not None, name)
-        spans = [
-            _from(array, first * size) for array, first, size in zip((a, b, out), of.firsts, matrices, strict=True)
-        ]
-        if fused is not None and blas.supports(fused):
-            blas.matmul(fused, *spans, device.compute, bias=bias)
+        known = _known.setdefault(blas, {})
+        key = (out.dtype, sizes, turns, of.count, of.steps, bias is not None, name, is_tf32_allowed())
+        try:
+            product = known[key]
+        except KeyError:
+            if len(known) >= _MOST_KNOWN:
+                known.clear()
+            product = known[key] = _planned(blas, out.dtype.name, sizes, turns, of, bias is not None, name)
+        if product is not None:
+            fused = bool(product.epilogue)
+            blas.matmul(
+                product, _from(a, first_a), _from(b, first_b), _from(out, first_out), device.compute,
+                bias=bias if fused else None,
+            )  # fmt: skip
+            if not fused:
+                _finish(device, out, n, bias, name)
             return
-        if blas.supports(base):
-            blas.matmul(base, *spans, device.compute)
-            _finish(device, out, n, bias, name)
-            return
-    firsts = (of.firsts[0] * m * k, of.firsts[1] * k * n, of.firsts[2] * m * n)
+    strides = (of.steps[0] * m * k, of.steps[1] * k * n, of.steps[2] * m * n)
+    firsts = (first_a, first_b, first_out)
     launch_product(device, (a, b, out), sizes, turns, batch=of.count, firsts=firsts, strides=strides)
     _finish(device, out, n, bias, name)
+
+
+_ONE = Batch((0, 0, 0), 1, (0, 0, 0))
+#: what each context's library is asked for, by what `multiply` is; None where it has no plan
+_known: WeakKeyDictionary[Any, dict[tuple[Any, ...], Product | None]] = WeakKeyDictionary()
+_MOST_KNOWN = 4096  # shapes change without end in few programs
+
+
+def _planned(
+    blas: Blas, dtype: str, sizes: tuple[int, int, int], turns: tuple[str, str], of: Batch, has_bias: bool, name: str
+) -> Product | None:
+    """The product as the library computes it, with its epilogue if it can; None if it has no plan."""
+    m, n, k = sizes
+    steps = of.steps if of.count > 1 else (0, 0, 0)
+    base = Product(
+        m, n, k, dtype, turns[0], turns[1], of.count, steps[0] * m * k, steps[1] * k * n, steps[2] * m * n,
+        tf32=is_tf32_allowed(),
+    )  # fmt: skip
+    fused = _fused(base, has_bias, name)
+    if fused is not None and blas.supports(fused):
+        return fused
+    return base if blas.supports(base) else None
 
 
 def _fused(base: Product, has_bias: bool, name: str) -> Product | None:
@@ -122,11 +147,7 @@ def _fused(base: Product, has_bias: bool, name: str) -> Product | None:
     activation = _EPILOGUES.get(name)
     if activation is None or not (has_bias or activation):
         return None
-    return Product(
-        base.m, base.n, base.k, base.dtype, base.turn_a, base.turn_b, base.batch, base.stride_a, base.stride_b,
-        base.stride_out, epilogue=" ".join([*([activation] if activation else []), *(["bias"] if has_bias else [])]),
-        tf32=base.tf32,
-    )  # fmt: skip
+    return replace(base, epilogue=" ".join(filter(None, (activation, "bias" if has_bias else ""))))
 
 
 def _finish(device: Any, out: Any, n: int, bias: Any, name: str) -> None:

@@ -54,6 +54,13 @@ class _Heuristic(ctypes.Structure):
     ]
 
 
+#: arguments of cublasLtMatmul
+_MATMUL = [
+    c_void_p, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p,
+    c_void_p, c_void_p, c_void_p, c_size_t, c_void_p,
+]  # fmt: skip
+
+
 def load() -> ctypes.CDLL:
     """
     Raises:
@@ -82,14 +89,21 @@ class _Plan:
         operation: cublasLtMatmulDesc_t.
         layouts: of the operands in cuBLASLt's order, and of the result.
         alpha, beta: in host memory.
+        algorithm: a pointer to it, which keeps it.
+        workspace: bytes.
+        takes_bias, takes_auxiliary: what the epilogue needs.
+        bias: the address that the descriptor has.
     """
 
     operation: Any
     layouts: tuple[Any, Any, Any]
     alpha: Any
     beta: Any
-    algorithm: _Algorithm
+    algorithm: Any
     workspace: int
+    takes_bias: bool
+    takes_auxiliary: bool
+    bias: int = 0
 
 
 class CublasLt:
@@ -110,8 +124,12 @@ class CublasLt:
         self._plans: dict[tuple[Product, int], _Plan | None] = {}
         self._lock = threading.Lock()
         enter()
-        self._handle = c_void_p()
-        self._call("cublasLtCreate", byref(self._handle))
+        self._scratch = 0
+        handle = c_void_p()
+        self._call("cublasLtCreate", byref(handle))
+        self._handle = handle.value
+        self._matmul = self._library.cublasLtMatmul
+        self._matmul.argtypes = _MATMUL
 
     @property
     def version(self) -> str:
@@ -134,29 +152,42 @@ class CublasLt:
         bias: Span | None = None,
         auxiliary: Span | None = None,
     ) -> None:
-        check_product(product, bias, auxiliary)
-        workspace = self._workspace.of(WORKSPACE)
-        alignment = _ALIGNMENT
-        for span in (a, b, out):
-            alignment = min(alignment, span.address & -span.address)
+        first, second, result = b.address, a.address, out.address
+        bits = (first | second | result) & (_ALIGNMENT - 1)
         with self._lock:
-            plan = self._plan(product, alignment)
-            if plan is None:
-                raise LibraryError(f"cuBLASLt has no algorithm for {product}")
+            plan = self._plans.get((product, bits & -bits or _ALIGNMENT)) or self._needed(
+                product, bits, bias, auxiliary
+            )
+            if (bias is None) is plan.takes_bias or (auxiliary is None) is plan.takes_auxiliary:
+                check_product(product, bias, auxiliary)
             self._enter()
-            if bias is not None:
+            if bias is not None and bias.address != plan.bias:
                 self._set(plan.operation, _DESC_BIAS_POINTER, c_uint64(bias.address))
+                plan.bias = bias.address
             if auxiliary is not None:
                 self._set(plan.operation, _DESC_AUX_POINTER, c_uint64(auxiliary.address))
-            first, second, result = plan.layouts
-            self._call(
-                "cublasLtMatmul", self._handle, plan.operation, plan.alpha, c_void_p(b.address), first,
-                c_void_p(a.address), second, plan.beta, c_void_p(out.address), result, c_void_p(out.address), result,
-                byref(plan.algorithm), c_void_p(workspace.address), c_size_t(plan.workspace), c_void_p(stream.handle),
-                about=product,
+            layouts = plan.layouts
+            status = self._matmul(
+                self._handle, plan.operation, plan.alpha, first, layouts[0], second, layouts[1], plan.beta, result,
+                layouts[2], result, layouts[2], plan.algorithm, self._scratch, plan.workspace, stream.handle,
             )  # fmt: skip
+        if status != _SUCCESS:
+            self._check("cublasLtMatmul", status, product)
 
     # -- plans
+
+    def _needed(self, product: Product, bits: int, bias: Span | None, auxiliary: Span | None) -> _Plan:
+        """The plan for operands at such addresses, and memory for it.
+
+        Raises:
+            LibraryError: there is none, or what is given is not what the product needs.
+        """
+        check_product(product, bias, auxiliary)
+        plan = self._plan(product, bits & -bits or _ALIGNMENT)
+        if plan is None:
+            raise LibraryError(f"cuBLASLt has no algorithm for {product}")
+        self._scratch = self._workspace.of(WORKSPACE).address
+        return plan
 
     def _plan(self, product: Product, alignment: int) -> _Plan | None:
         """The plan for a configuration, None if the library has no algorithm for it."""
@@ -186,7 +217,16 @@ class CublasLt:
             found, count = _Heuristic(), c_int()
             first, second, result = layouts
             status = self._library.cublasLtMatmulAlgoGetHeuristic(
-                self._handle, operation, first, second, result, result, preference, 1, byref(found), byref(count)
+                c_void_p(self._handle),
+                operation,
+                first,
+                second,
+                result,
+                result,
+                preference,
+                1,
+                byref(found),
+                byref(count),
             )
         finally:
             self._library.cublasLtMatmulPreferenceDestroy(preference)
@@ -195,9 +235,10 @@ class CublasLt:
         self._check("cublasLtMatmulAlgoGetHeuristic", status, product)
         number = _SCALARS.get(p.dtype, c_float)
         parts = 2 if p.dtype.startswith("complex") else 1  # the imaginary part is 0
+        epilogue = EPILOGUES[p.epilogue]
         return _Plan(
-            operation, layouts, (number * parts)(p.alpha), (number * parts)(p.beta), found.algorithm,
-            int(found.workspace),
+            operation, layouts, (number * parts)(p.alpha), (number * parts)(p.beta), byref(found.algorithm),
+            int(found.workspace), bool(epilogue.bias), bool(epilogue.auxiliary),
         )  # fmt: skip
 
     def _describe(self, p: Product) -> Any:
