@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import numpy as np
@@ -100,9 +101,11 @@ def test_determinism_is_part_of_the_plan(monkeypatch: pytest.MonkeyPatch) -> Non
     dnn: Any = gpu.context.dnn
     dnn.plans.clear()
     x, w = gpu.to_device(_numbers(2, 6, 5, 4)), gpu.to_device(_numbers(3, 2, 4, 6))
+    layer = dataclasses.replace(LAYER, _plans={})
     for value in (False, True):
         monkeypatch.setattr(gpu, "deterministic", value)
-        convolve(gpu, LAYER, x, w, Filters(is_constant=False))
+        for _ in range(2):
+            convolve(gpu, layer, x, w, Filters(is_constant=False))
     plans: set[Convolution] = dnn.plans
     assert {plan.deterministic for plan in plans} == {False, True}
 

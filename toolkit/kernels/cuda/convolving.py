@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import weakref
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from toolkit.kernels.cpu.nn_window import Windows
@@ -43,6 +43,9 @@ class Layer:
     filters: int
     groups: int
     channels_first: bool
+    _plans: dict[tuple[Any, ...], Convolution | None] = field(
+        default_factory=dict[tuple[Any, ...], Convolution | None], compare=False, repr=False
+    )
 
     @property
     def is_product(self) -> bool:
@@ -78,6 +81,20 @@ class Layer:
             (*ones, *w.kernel), (*ones, *w.out), (*ones, *w.strides), (*ones, *w.dilations), (*none, *w.pads),
             self.channels_first, epilogue, is_tf32_allowed(), deterministic,
         )  # fmt: skip
+
+    def supported(
+        self, dnn: Any, kind: str, dtype: Any, *, deterministic: bool, epilogue: tuple[str, ...] = ()
+    ) -> Convolution | None:
+        """As the library is asked for it, None where there is none or it has no plan; found once."""
+        if dnn is None:
+            return None
+        key = dnn, kind, dtype, deterministic, epilogue, is_tf32_allowed()
+        try:
+            return self._plans[key]
+        except KeyError:
+            of = self.planned(kind, dtype, deterministic=deterministic, epilogue=epilogue)
+            found = self._plans[key] = of if dnn.supports(of) else None
+            return found
 
     def geometry(self) -> Any:
         """As our kernels take it, with the channels of a group."""
@@ -183,14 +200,11 @@ def convolve(device: Any, layer: Layer, x: Any, w: Any, filters: Filters, fused:
 def _library(device: Any, layer: Layer, x: Any, w: Any, y: Any, filters: Filters, fused: Fused) -> Convolution | None:
     """Have the library do it, if it can; what it did."""
     dnn = device.context.dnn
-    if dnn is None:
-        return None
-    plain = layer.planned("forward", x.dtype, deterministic=device.deterministic)
     for names in (_names(fused), ()):
         if names is None:
             continue
-        of = layer.planned("forward", x.dtype, deterministic=device.deterministic, epilogue=names) if names else plain
-        if dnn.supports(of):
+        of = layer.supported(dnn, "forward", x.dtype, deterministic=device.deterministic, epilogue=names)
+        if of is not None:
             bias = fused.vectors[0] if "bias" in names else None
             added = fused.added if "add" in names else None
             dnn.convolve(of, x, filters.turned(device, w, layer), y, device.compute, bias=bias, added=added)
@@ -224,8 +238,8 @@ def input_gradient(device: Any, layer: Layer, w: Any, dy: Any, shape: tuple[int,
             multiply(device, w, dy, dx, (layer.channels, layer.positions, layer.filters), batch=batch)
         return dx
     dnn = device.context.dnn
-    of = layer.planned("input", dy.dtype, deterministic=device.deterministic)
-    if dnn is not None and dnn.supports(of):
+    of = layer.supported(dnn, "input", dy.dtype, deterministic=device.deterministic)
+    if of is not None:
         dnn.convolve(of, filters.turned(device, w, layer), dy, dx, device.compute)
     else:
         launch_convolution(device, "input", layer.geometry(), layer.groups, layer.filters, (w, dy, dx))
@@ -242,8 +256,8 @@ def filter_gradient(device: Any, layer: Layer, x: Any, dy: Any, shape: tuple[int
         multiply(device, x, dy, dw, sizes, ("T", "N"))
         return dw
     dnn = device.context.dnn
-    of = layer.planned("filter", x.dtype, deterministic=device.deterministic)
-    if dnn is not None and dnn.supports(of):
+    of = layer.supported(dnn, "filter", x.dtype, deterministic=device.deterministic)
+    if of is not None:
         turned = device.empty(of.w_shape, x.dtype)
         dnn.convolve(of, x, dy, turned, device.compute)
         return _turned_back(device, turned, layer)
