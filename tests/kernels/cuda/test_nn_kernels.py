@@ -16,7 +16,6 @@ from toolkit.kernels.cuda.nn import (
     lrn,
     pools,
     products,
-    shares,
     strided,
     transposes,
 )
@@ -37,7 +36,6 @@ KERNELS: dict[str, Callable[[], SimtKernel]] = {
     "depthwise forward": lambda: depthwise.forward_kernel("half", "i32", 2),
     "depthwise input": lambda: depthwise.input_kernel("float", "i32", 2),
     "depthwise filter": lambda: depthwise.filter_kernel("bfloat", "i64", 2),
-    "shares": lambda: shares.finish_kernel("half"),
     "transpose": lambda: transposes.transpose_kernel("i16", "i32"),
     **{
         f"epilogue {name}": lambda name=name: channels.epilogue_kernel(

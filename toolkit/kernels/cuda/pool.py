@@ -250,6 +250,7 @@ class Pool:
         chunk.ticket = ticket
         if self._context.poisons and (self._parent is None or self._is_recording):
             self._context.poison(chunk.start, chunk.size, self._stream)
+            chunk.ticket = next(self.tickets)  # other streams come behind that, too
         self._quick.setdefault(chunk.size, []).append(chunk)
 
     def _best(self, size: int) -> Chunk | None:

@@ -12,12 +12,13 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from toolkit.kernels.cpu.native.code import Lanes
-from toolkit.kernels.cuda.nn.common import BLOCK, blocks_of, index_type, llvm_type, sum_type
+from toolkit.kernels.cuda.nn.common import BLOCK, index_type, llvm_type, sum_type
 from toolkit.kernels.cuda.nn.shares import shares_of
 from toolkit.kernels.cuda.simt.builder import KernelBuilder, RegisterVariable
 from toolkit.kernels.cuda.simt.ir import WARP, KernelBuffer, SimtKernel
 
 _ROWS = BLOCK // WARP
+_MERGING = 512  # threads of a block that puts shares together: sixteen at a time
 
 
 class ChannelReduction(NamedTuple):
@@ -154,17 +155,7 @@ def share_kernel(name: str, type: str, channels_last: bool, index: str) -> SimtK
                 within = k.sub(position, k.mul(outer, inner))
                 where = k.add(k.mul(k.add(k.mul(outer, channels), channel), inner), within)
             what.add(k, state, [k.convert(k.load(each, where), wide) for each in tensors], given)
-    for each, number in zip(shared, state, strict=True):
-        k.store(each, thread, number.get())
-    half = BLOCK // 2
-    while half >= (WARP if channels_last else 1):
-        k.barrier()
-        with k.when(k.compare("slt", thread, k.number(half, "i32"))):
-            other = [k.load(each, k.add(thread, k.number(half, "i32"))) for each in shared]
-            what.merge(k, state, other)
-            for each, number in zip(shared, state, strict=True):
-                k.store(each, thread, number.get())
-        half //= 2
+    _merge_in_block(k, what, state, shared, BLOCK, WARP if channels_last else 1)
     writes = k.compare("slt", thread, k.number(WARP if channels_last else 1, "i32"))
     with k.when(k.both(writes, k.compare("slt", channel, channels))):
         for n, number in enumerate(state):
@@ -179,23 +170,60 @@ def _store(k: KernelBuilder, buffer: KernelBuffer, where: Lanes, value: Lanes) -
 
 @functools.cache
 def merge_kernel(name: str, type: str, result: str) -> SimtKernel:
-    """Results of all shares' states: (number, channel)."""
+    """Results of all shares' states: (share, number, channel); a block takes 32 channels."""
     what, wide = _REDUCTIONS[name], sum_type(type)
-    k = KernelBuilder(f"channel_{name}_{type}_of_shares", BLOCK)
+    k = KernelBuilder(f"channel_{name}_{type}_of_shares", _MERGING)
     states = k.buffer("states", wide)
     out = [k.buffer(f"result{n}", result, written=True) for n in range(what.results)]
     shares, channels = k.scalar("shares", "i32"), k.scalar("channels", "i32")
-    channel = k.global_thread()
-    with k.when(k.compare("slt", channel, channels)):
-        state = [k.variable(k.number(0.0, wide)) for _ in range(what.state)]
-        with k.loop(k.number(0, "i32"), shares) as share:
-            line = k.mul(share, k.number(what.state, "i32"))
-            places = [k.add(k.mul(k.add(line, k.number(n, "i32")), channels), channel) for n in range(what.state)]
-            what.merge(k, state, [k.load(states, each) for each in places])
-        results = what.finish(k, [each.get() for each in state])
-        for buffer, value in zip(out, results, strict=True):
+    shared = [k.shared(f"state{n}", wide, _MERGING) for n in range(what.state)]
+    thread, warp = k.thread, k.number(WARP, "i32")
+    channel = k.add(k.mul(k.block_index, warp), k.rem(thread, warp))
+    state = [k.variable(k.number(0.0, wide)) for _ in range(what.state)]
+    is_there = k.compare("slt", channel, channels)
+    with k.when(is_there), k.loop(k.div(thread, warp), shares, _MERGING // WARP) as share:
+        line = k.mul(share, k.number(what.state, "i32"))
+        places = [k.add(k.mul(k.add(line, k.number(n, "i32")), channels), channel) for n in range(what.state)]
+        what.merge(k, state, [k.load(states, each) for each in places])
+    _merge_in_block(k, what, state, shared, _MERGING, WARP)
+    with k.when(k.both(k.compare("slt", thread, warp), is_there)):
+        for buffer, value in zip(out, what.finish(k, [each.get() for each in state]), strict=True):
             _store(k, buffer, channel, value)
     return k.finish()
+
+
+def _merge_in_block(
+    k: KernelBuilder,
+    what: ChannelReduction,
+    state: Sequence[RegisterVariable],
+    shared: Sequence[KernelBuffer],
+    block: int,
+    width: int,
+) -> None:
+    """States of threads whose numbers are the same modulo `width` become one, in the first of them."""
+    thread = k.thread
+    for each, number in zip(shared, state, strict=True):
+        k.store(each, thread, number.get())
+    half = block // 2
+    while half >= width:
+        k.barrier()
+        with k.when(k.compare("slt", thread, k.number(half, "i32"))):
+            other = [k.load(each, k.add(thread, k.number(half, "i32"))) for each in shared]
+            what.merge(k, state, other)
+            for each, number in zip(shared, state, strict=True):
+                k.store(each, thread, number.get())
+        half //= 2
+
+
+def launch_merge(device: Any, what: ChannelReduction, type: str, states: Any, results: Sequence[Any]) -> None:
+    """Put the states of shares (share, number, channel) together.
+
+    Args:
+        type: of what was reduced, in memory.
+    """
+    shares, channels = states.shape[0], states.shape[-1]
+    kernel = merge_kernel(what.name, type, llvm_type(results[0].dtype))
+    device.launch(kernel, -(-channels // WARP), states, *results, shares, channels)
 
 
 def reduced(
@@ -224,12 +252,5 @@ def reduced(
     kernel = share_kernel(what.name, type, channels_last, index_type(*tensors))
     device.launch(kernel, shares * columns, *tensors, *vectors, states, positions, channels, inner, length)
     results = [device.empty((channels,), dtype) for _ in range(what.results)]
-    device.launch(
-        merge_kernel(what.name, type, llvm_type(results[0].dtype)),
-        blocks_of(channels),
-        states,
-        *results,
-        shares,
-        channels,
-    )
+    launch_merge(device, what, type, states, results)
     return results

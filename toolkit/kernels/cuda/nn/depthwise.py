@@ -11,6 +11,7 @@ import functools
 from typing import Any
 
 from toolkit.kernels.cpu.native.code import Lanes
+from toolkit.kernels.cuda.nn.channel_sums import SUM, launch_merge
 from toolkit.kernels.cuda.nn.common import (
     BLOCK,
     Geometry,
@@ -22,7 +23,7 @@ from toolkit.kernels.cuda.nn.common import (
     split,
     sum_type,
 )
-from toolkit.kernels.cuda.nn.shares import finish_kernel, shares_of
+from toolkit.kernels.cuda.nn.shares import shares_of
 from toolkit.kernels.cuda.simt.builder import KernelBuilder
 from toolkit.kernels.cuda.simt.ir import SimtKernel
 
@@ -129,4 +130,4 @@ def launch_filter(device: Any, g: Geometry, multiplier: int, x: Any, dy: Any, dw
     partial = device.empty((shares, numbers), "float64" if type == "double" else "float32")
     kernel = filter_kernel(type, index_type(x, dy, partial), g.axes)
     device.launch(kernel, blocks_of(shares * numbers), x, dy, partial, *g.numbers, multiplier, shares * numbers, length)
-    device.launch(finish_kernel(type), blocks_of(numbers), partial, dw, shares, numbers)
+    launch_merge(device, SUM, type, partial, [dw])
