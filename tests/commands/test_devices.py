@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from commands.main import run
-from toolkit.kernels.cuda import found, settings
+from toolkit.kernels.cuda import device, found, settings
 from toolkit.kernels.cuda.driver import choose
 from toolkit.kernels.cuda.driver.fake import FakeDriver
 from toolkit.kernels.device_options import DeviceOptions
@@ -75,3 +78,57 @@ def test_what_is_missing_and_what_brings_it(
 def test_a_variable_that_says_nothing(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(VARIABLE, "maybe")
     assert told(capsys).startswith("GRAPHMILL_CUDA is 'maybe'; expected off, fake")
+
+
+MODEL = """
+from toolkit import client as gm
+x = gm.placeholder(gm.float32, [None, 2], name="x")
+gm.ops.as_string(gm.ops.transpose(x, [1, 0], name="turned"), name="text")
+with gm.get_default_graph().device("/device:GPU:0"):
+    gm.ops.reshape(x, [-1], name="flat")
+"""
+
+
+@pytest.fixture
+def model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """A graph, and two GPUs of which nothing was said."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "model.py").write_text(MODEL)
+    assert run(["build", "model.py", "-o", "model.pb"]) == 0
+    with choose.using(FakeDriver(2, memory=1 << 20)):
+        yield "model.pb"
+    settings.forget()
+
+
+def test_a_graph_runs_on_a_gpu(model: str, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["run", model, "--feed", "x=[[1,2],[3,4]]", "--devices", "GPU=1", "--deterministic", "-v"]
+    assert run([*words, "--fetch", "turned", "--gpu-memory-limit", "0.5"]) == 0
+    assert capsys.readouterr().out == "turned =\n[[1., 3.],\n [2., 4.]]\n"
+    assert device.device(0).pool.budget.limit == 1 << 19 and device.device(0).deterministic
+    assert run([*words, "--fetch", "turned", "--profile"]) == 0
+    report = capsys.readouterr().out
+    assert re.search(r"peak tensor memory .* on /job:localhost/replica:0/task:0/device:GPU:0", report), report
+
+
+def test_a_graph_is_too_large_for_a_gpu(model: str, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["run", model, "--feed", f"x={[[0, 1]] * 1000}", "--devices", "GPU=1", "--fetch", "turned"]
+    assert run([*words, "--gpu-memory-limit", "8K"]) == 3
+    error = capsys.readouterr().err
+    assert "GPU:0 has no room for 8000 bytes" in error and error.count("\n") == 1
+
+
+def test_without_soft_placement_a_node_without_a_kernel_is_refused(
+    model: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["run", model, "--feed", "x=[[1,2]]", "--fetch", "flat", "--no-soft-placement"]
+    assert run([*words, "--devices", "GPU=1"]) == 0
+    assert run(words) == 2
+    assert "no device fits /device:GPU:0" in capsys.readouterr().err
+
+
+def test_more_than_there_are(model: str, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["run", model, "--feed", "x=[[1,2]]", "--fetch", "flat", "--devices"]
+    assert run([*words, "GPU=3"]) == 2
+    assert capsys.readouterr().err == (
+        "graphmill: error: --devices: there cannot be 3 devices of type GPU here; there is GPU:0 to GPU:1\n"
+    )

@@ -21,6 +21,10 @@ from toolkit.kernels import registry
 from toolkit.kernels.cuda import settings
 from toolkit.kernels.cuda.driver import choose
 from toolkit.kernels.cuda.driver.fake import FakeDriver
+from toolkit.runtime.probes.base import Probes
+from toolkit.runtime.probes.dump import DumpProbe
+from toolkit.runtime.probes.numerics import NumericsProbe
+from toolkit.runtime.probes.trace import TraceProbe
 from toolkit.runtime.session import Session
 
 ops = gm.ops
@@ -245,3 +249,30 @@ def test_errors_on_the_device_name_their_node() -> None:
             y = ops.reshape(x, shape, name="turned")
     with Session(graph, devices={"GPU": 1}) as session, pytest.raises(InvalidArgumentError, match="turned"):
         session.run(y, {x: X, shape: np.array([7], np.int32)})
+
+
+def test_probes_look_at_tensors_of_the_device(tmp_path: Path) -> None:
+    with gm.Graph().as_default() as graph:
+        x = gm.placeholder(gm.float32, [2, 3])
+        with graph.device(THERE):
+            y = ops.reshape(ops.transpose(x, [1, 0], name="turned"), [-1], name="flat")
+    dump, trace = DumpProbe(["turned"], str(tmp_path)), TraceProbe(per_node=True)
+    with Session(graph, devices={"GPU": 1}) as session:
+        session.run(y, {x: X}, probe=Probes([dump, trace]))
+        np.testing.assert_array_equal(np.load(tmp_path / "turned_0_0.npy"), X.T)
+        spans = {span.node: span for span in trace.spans}
+        assert spans["turned"].device.endswith("GPU:0") and spans["turned"].made_bytes == X.nbytes
+        assert spans["flat"].made_bytes == 0  # another shape of the same memory
+        device = next(name for name in trace.memory.by_device if name.endswith("GPU:0"))
+        assert trace.memory.by_device[device].peak >= X.nbytes
+        bad = np.full([2, 3], np.inf, np.float32)
+        with pytest.raises(InvalidArgumentError, match="turned"):
+            session.run(y, {x: bad}, probe=_Infinite(per_node=True))
+
+
+class _Infinite(NumericsProbe):
+    """Takes every input for finite, so that the first output that is not is told."""
+
+    def ran(self, node: Any, device: str, start_ns: int, end_ns: int, inputs: Any, outputs: Any) -> None:
+        if not node.op.startswith("_"):
+            super().ran(node, device, start_ns, end_ns, (), outputs)

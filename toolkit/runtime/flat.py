@@ -26,6 +26,7 @@ class FlatExecutor(NodeByNode):
     def __init__(self, program: Program):
         self._template: list[Any] = []
         self._args: list[tuple[int, int]] = []  # (argument index, slot)
+        self._memory = program.memory
         self._results: list[int] = [0] * program.num_results
         self._instructions: list[Instruction] = []
         self._sources: list[Step] = []  # the step behind each instruction
@@ -148,6 +149,8 @@ class FlatExecutor(NodeByNode):
                 running.check_cancelled()
                 result = compute(running, *given) if position in stateful else compute(*given)
                 outputs = as_outputs(step, result)
+                if self._memory is not None:
+                    self._memory.synchronize()  # what it takes, and what it fails with, is told of it alone
             except Exception as error:
                 raise locate(error, step, lambda: self._alive(values, running), given) from error.__cause__
             end = time.perf_counter_ns()

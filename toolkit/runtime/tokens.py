@@ -44,6 +44,7 @@ class TokenExecutor(NodeByNode):
 
     def __init__(self, program: Program):
         self.nodes, self.layouts = lay_out(program)
+        self.memory = program.memory
         self.frames = program.frames
         self.num_results = program.num_results
         self.result_steps = [step for step in program.steps if step.role is Role.RETVAL]
@@ -243,6 +244,8 @@ class _Execution:
             start = time.perf_counter_ns() if self.probe is not None else 0
             outputs = self._execute(task, given)
             if self.probe is not None and start:
+                if self.executor.memory is not None:
+                    self.executor.memory.synchronize()  # what it takes, and what it fails with, is told of it alone
                 self._observe(task, inputs, outputs, start)
         except Exception as error:
             self._fail(error, step, inputs)

@@ -17,6 +17,7 @@ from toolkit.errors import UsageError, about_option, did_you_mean
 from toolkit.graph.graph import Graph
 from toolkit.graph.node import Node, Output
 from toolkit.kernels.types import Array, is_array
+from toolkit.runtime.probes.on_host import on_host
 
 
 def require_match(pattern: str, graph: Graph) -> None:
@@ -51,7 +52,7 @@ class DumpProbe:
         self, node: Node, device: str, start_ns: int, end_ns: int, inputs: Sequence[Any], outputs: Sequence[Any]
     ) -> None:
         if self._match(node.name) is not None:
-            self._write(node.name, enumerate(outputs))
+            self._write(node.name, enumerate(on_host(outputs, device)))
 
     def fetched(self, outputs: Sequence[Output], values: Sequence[Any]) -> None:
         """Tensors of a step that were fetched for it (`dump_fetches`)."""

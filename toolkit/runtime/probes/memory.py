@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from toolkit.graph.node import Node
+from toolkit.kernels.device_memory import DeviceArray
 from toolkit.kernels.types import Array
 
 
@@ -52,10 +53,10 @@ class MemoryMeter:
         """
         with self._lock:
             usage = self.by_device.setdefault(device, Usage())
-            given = {id(owner) for owner in _owners(inputs)}
+            given = {_place(owner) for owner in _owners(inputs)}
             size = 0
             for owner in _owners(outputs):
-                if id(owner) not in given and id(owner) not in self._tracked:
+                if _place(owner) not in given and _place(owner) not in self._tracked:
                     size += owner.nbytes
                     self._track(owner, usage)
             usage.live += size
@@ -72,8 +73,8 @@ class MemoryMeter:
             if usage.live + in_use > usage.peak:
                 usage.peak, usage.at = usage.live + in_use, node
 
-    def _track(self, owner: Array, usage: Usage) -> None:
-        key, size = id(owner), int(owner.nbytes)
+    def _track(self, owner: Any, usage: Usage) -> None:
+        key, size = _place(owner), int(owner.nbytes)
 
         def died(_: object) -> None:
             with self._lock:
@@ -83,14 +84,21 @@ class MemoryMeter:
         self._tracked[key] = weakref.ref(owner, died)
 
 
-def _owners(values: Iterable[Any]) -> list[Array]:
+def _owners(values: Iterable[Any]) -> list[Any]:
     """The arrays that hold the memory of these values, and of the variables among them."""
     found: list[Array] = []
     for value in values:
         held: Any = value if _is_tensor(value) else getattr(value, "value", None)
         if _is_tensor(held):
             found.append(owner_of(held))
+        elif isinstance(value, DeviceArray) or isinstance(held, DeviceArray):
+            found.append(value if isinstance(value, DeviceArray) else held)
     return found
+
+
+def _place(owner: Any) -> int:
+    """What tells memory apart: the address on a device, of which several tensors may be views; else the array."""
+    return getattr(owner, "address", 0) or id(owner)
 
 
 def owner_of(array: Array) -> Array:

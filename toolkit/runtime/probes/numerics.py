@@ -14,6 +14,7 @@ from toolkit.graph.node import Node, Output
 from toolkit.graph.partitioned import RECV_OPS
 from toolkit.kernels.types import Array, is_array
 from toolkit.runtime.probes.base import Manner
+from toolkit.runtime.probes.on_host import on_host
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,11 +100,12 @@ class NumericsProbe:
         """
         if node.op in RECV_OPS and self.manner is Manner.CHECKED:
             return  # who made it is told where it was made
-        for index, value in enumerate(outputs):
+        for index, value in enumerate(on_host(outputs, device)):
             found = statistics(value)
             if found is None or not (found.nans or found.infinities):
                 continue
-            before = [(src, statistics(given)) for src, given in zip(map(_readable, node.inputs), inputs, strict=False)]
+            read = on_host(inputs, device)
+            before = [(src, statistics(given)) for src, given in zip(map(_readable, node.inputs), read, strict=False)]
             if any(s is not None and (s.nans or s.infinities) for _, s in before):
                 continue
             told = "; ".join(f"input {name}: {stats}" for name, stats in before if stats is not None)
