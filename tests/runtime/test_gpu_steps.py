@@ -238,8 +238,35 @@ def test_what_runs_on_the_cpu_for_want_of_a_kernel_is_listed(monkeypatch: pytest
         assert session.wanting() == [
             "Transpose 'first' and 1 more run on the CPU: there is no GPU kernel for Transpose (float32)"
         ]
-        (line,) = session.moved()  # all of a function runs where it is called
+        (line,) = session.moved()  # nothing of the function can be there
         assert "there is no GPU kernel for Transpose (float32) in function" in line
+
+
+def test_a_function_of_which_a_part_has_no_kernel() -> None:
+    """It runs where it is called, and copies; where nothing may be moved, it is refused."""
+    with gm.Graph().as_default() as graph:
+
+        @tf.function
+        def turned(a: Any) -> Any:
+            return tf.matrix_determinant(tf.transpose(a)), tf.as_string(tf.transpose(a))
+
+        x = gm.placeholder(gm.float32, [2, 2])
+        with graph.device(THERE):
+            y = turned(x)
+    square = X[:, :2]
+    with Session(graph) as session:
+        wanted = session.run(y, {x: square})
+    with Session(graph, devices={"GPU": 1}) as session:
+        got = session.run(y, {x: square})
+        np.testing.assert_array_equal(got[1], wanted[1])
+        assert session.moved() == []
+        (line,) = session.wanting()
+        assert "in part on the CPU: there is no GPU kernel for " in line
+    with (
+        Session(graph, devices={"GPU": 1}, allow_soft_placement=False) as session,
+        pytest.raises(GraphError, match="has no kernel for GPU, which it is bound to"),
+    ):
+        session.run(y, {x: square})
 
 
 def test_errors_on_the_device_name_their_node() -> None:

@@ -56,7 +56,7 @@ class Compiler:
         self._in_cluster = any(device.spec.job != LOCAL_JOB for device in devices)
         self._workers = workers
         self._access = access
-        self._kernels = DeviceKernels()
+        self._kernels = DeviceKernels(allow_soft_placement)
         self._placed: tuple[int, PassResult] | None = None
         self._numbers = itertools.count(1)
         self._incarnations = {device.name: device.incarnation for device in devices}
@@ -140,15 +140,17 @@ class Compiler:
         if self._is_as_it_is or self._placed is None or not any(d.device_type == "GPU" for d in self._devices):
             return []
         names = {node.name for step in steps for node in step.stages.client}
-        found: dict[tuple[str, str], list[str]] = {}
+        found: dict[tuple[str, str, bool], list[str]] = {}
         for node, placed in zip(self._graph.nodes, self._placed[1].graph.nodes, strict=True):
-            if node.name in names and not node.device and DeviceSpec.parse(placed.device).device_type == "CPU":
-                lack = self._kernels.wanting(node, "GPU")
-                if lack:
-                    found.setdefault((node.op, lack), []).append(node.name)
+            if node.name not in names:
+                continue
+            on_cpu = DeviceSpec.parse(placed.device).device_type == "CPU"
+            if (not node.device if on_cpu else functions_of(node)) and (lack := self._kernels.wanting(node, "GPU")):
+                found.setdefault((node.op, lack, on_cpu), []).append(node.name)
         return [
-            f"{op} '{of[0]}'{f' and {len(of) - 1} more run' if len(of) > 1 else ' runs'} on the CPU: {lack}"
-            for (op, lack), of in found.items()
+            f"{op} '{of[0]}'{f' and {len(of) - 1} more run' if len(of) > 1 else ' runs'} "
+            f"{'on the CPU' if on_cpu else 'in part on the CPU'}: {lack}"
+            for (op, lack, on_cpu), of in found.items()
         ]
 
     def _placement(self) -> PassResult:
