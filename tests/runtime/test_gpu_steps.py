@@ -303,3 +303,19 @@ class _Infinite(NumericsProbe):
     def ran(self, node: Any, device: str, start_ns: int, end_ns: int, inputs: Any, outputs: Any) -> None:
         if not node.op.startswith("_"):
             super().ran(node, device, start_ns, end_ns, (), outputs)
+
+
+def test_small_integers_stay_in_host_memory_and_on_the_device() -> None:
+    """A node of int32 has TensorFlow's kernel for GPUs, which looks at host memory alone: nothing crosses for it."""
+    with gm.Graph().as_default() as graph:
+        x = gm.placeholder(gm.float32, [None, 3])
+        rows = ops.shape(x, name="shape")[0]
+        count = ops.maximum(ops.mul(rows, 2, name="twice"), 3, name="count")
+        y = ops.reshape(ops.tile(x, ops.pack([count, 1], name="both")), [-1])
+    with Session(graph, devices={"GPU": 1}) as session:
+        np.testing.assert_array_equal(session.run(y, {x: X}), np.tile(X, (4, 1)).reshape(-1))
+        stages = session.compiled(y, [x]).stages
+        assert {node.device[-5:] for node in stages.placed} == {"GPU:0"}
+        (only,) = stages.partitions.values()
+        assert not any(node.op in ("_Send", "_Recv", "_HostSend", "_HostRecv") for node in only)
+        assert session.wanting() == session.moved() == []

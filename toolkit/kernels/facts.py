@@ -52,6 +52,20 @@ def registrations(op: str, device_type: str) -> list[dict[str, Any]]:
     return [*kernels.get(described_by(device_type), ()), *kernels.get("DEFAULT", ())]
 
 
+def host_registrations(op: str, device_type: str) -> list[tuple[dict[str, frozenset[DType]], frozenset[str]]]:
+    """TensorFlow's kernels of an op on a device type that keep arguments in host memory: types by attribute, and the
+    names of these arguments. An attribute that is no type is left out."""
+    kernels = _facts().get(op, {}).get("kernels", {})
+    entries = [*kernels.get(described_by(device_type), ()), *kernels.get("DEFAULT", ())]
+    return [
+        (_allowed(each.get("where", {})), frozenset(each["host_memory"])) for each in entries if "host_memory" in each
+    ]
+
+
+def _allowed(where: dict[str, list[str]]) -> dict[str, frozenset[DType]]:
+    return {name: _types(tuple(types)) for name, types in where.items() if types[0].startswith("DT_")}
+
+
 def priority(node: Node, device_type: str) -> int:
     """How much TensorFlow prefers its kernel of a device type for a node, above other types' kernels; mostly 0.
 

@@ -190,6 +190,8 @@ DEFAULT = "DEFAULT"
 _DEFAULT_PACKAGES = ("toolkit.kernels.default",)
 
 _kernels: dict[tuple[str, str], list[Kernel]] = {}
+#: what finds kernels of an op for a type of device with a memory of its own, behind all others
+further: list[Callable[[str, str], Iterable[Kernel]]] = []
 _loaded: set[str] = set()
 #: (op, device type) whose modules have been imported, though not all modules of the device type
 _loaded_ops: set[tuple[str, str]] = set()
@@ -347,6 +349,8 @@ def candidates(op: str, device_type: str) -> Sequence[Kernel]:
     if device_types.has_memory(device_type):
         load(DEFAULT)
         found = [*(found or ()), *_kernels.get((op, DEFAULT), ())]
+        for find_more in further:
+            found += find_more(op, device_type)
     return [entry for entry in found or () if entry.available()]
 
 
