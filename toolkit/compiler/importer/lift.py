@@ -108,7 +108,9 @@ class Lifter:
         self.block.device = program.device
         inputs = [_argument(argument, index in program.by_value) for index, argument in enumerate(arguments)]
         self.block.arguments = list(inputs)
-        self.set_results(self.program(program, inputs))
+        results: list[Any] = self.program(program, inputs)
+        # of a step over several devices some results are another's, in whose program they are
+        self.set_results([Value(None, None, DEAD) if each is None else each for each in results])
 
     def set_results(self, results: list[Value]) -> None:
         self.block.results = results
