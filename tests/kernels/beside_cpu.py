@@ -23,7 +23,7 @@ import time
 import traceback
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +41,16 @@ PATIENCE = 120.0
 _TESTS = Path(__file__).resolve().parent.parent
 #: modules of cases that cannot be imported without these packages, and have no op of an accelerator
 _PICTURES = frozenset(("PIL",))
+
+#: what is not the same bit by bit though cases say so, and why
+ROUNDED: dict[str, str] = dict.fromkeys(
+    (
+        "RandomStandardNormal", "TruncatedNormal", "StatelessRandomNormal", "StatelessRandomNormalV2",
+        "StatelessTruncatedNormal", "StatelessTruncatedNormalV2", "StatefulStandardNormalV2",
+        "StatefulTruncatedNormal",
+    ),
+    "the C library's logarithms and sines, which CPUs use, are not rounded correctly in each case",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -169,7 +179,8 @@ def _compare_outputs(suite: Any, case: Any, device: str) -> None:
     if _is_refused(case.op, status, wanted, got_status, got, device):
         return
     normalize = case.normalize or (lambda outputs: outputs)
-    suite.compare_outputs(case, normalize(got), normalize(wanted), ready)
+    near = replace(case, exact=False) if case.op in ROUNDED else case
+    suite.compare_outputs(near, normalize(got), normalize(wanted), ready)
 
 
 def _compare_states(suite: Any, case: Any, device: str) -> None:

@@ -60,36 +60,45 @@ def empty(op: KernelNode) -> Compute:
     return compute
 
 
-@simple("Range")
-def range_(start: Array, limit: Array, delta: Array) -> Array:
-    """start, start + delta, ... before limit."""
+def range_count(start: Array, limit: Array, delta: Array) -> int:
+    """How many numbers Range gives.
+
+    Raises:
+        InvalidArgumentError: an argument is no scalar, or the step leads away from the limit.
+    """
     for value, name in ((start, "start"), (limit, "limit"), (delta, "delta")):
         require(value.shape in ((), (1,)), f"{name} must be a scalar, not shape {shape_text(value)}")
     start, limit, delta = start.reshape(()), limit.reshape(()), delta.reshape(())
-    dtype = start.dtype
-    if dtype.kind in "iu":
-        first, last, step = int(start), int(limit), int(delta)
-    else:
-        first, last, step = float(start), float(limit), float(delta)
+    kind = int if start.dtype.kind in "iu" else float
+    first, last, step = kind(start), kind(limit), kind(delta)
     require(step != 0, f"Requires delta != 0: {delta}")
     if step > 0:
         require(first <= last, f"Requires start <= limit when delta > 0: {start}/{limit}")
     else:
         require(first >= last, f"Requires start >= limit when delta < 0: {start}/{limit}")
-    if dtype.kind in "iu":
-        count = -((first - last) // step) if step > 0 else -((last - first) // -step)
-        narrow = count <= np.iinfo(dtype).max  # products that leave the type come back to it with their sums
-        places = np.arange(count, dtype=dtype if narrow else np.int64)
-        np.multiply(places, np.asarray(step, places.dtype), places)
-        np.add(places, np.asarray(first, places.dtype), places)
-        return places.astype(dtype, copy=False)
+    if kind is int:
+        return int(-((first - last) // step) if step > 0 else -((last - first) // -step))
     with np.errstate(all="ignore"):
         size = np.ceil(np.abs(np.float64(last - first) / step))
     require(size <= _MOST, f"Requires ((limit - start) / delta) <= {_MOST}")
-    count = int(size)
+    return int(size)
+
+
+@simple("Range")
+def range_(start: Array, limit: Array, delta: Array) -> Array:
+    """start, start + delta, ... before limit."""
+    count = range_count(start, limit, delta)
+    start, delta = start.reshape(()), delta.reshape(())
+    dtype = start.dtype
+    if dtype.kind in "iu":
+        narrow = count <= np.iinfo(dtype).max  # products that leave the type come back to it with their sums
+        places = np.arange(count, dtype=dtype if narrow else np.int64)
+        np.multiply(places, np.asarray(int(delta), places.dtype), places)
+        np.add(places, np.asarray(int(start), places.dtype), places)
+        return places.astype(dtype, copy=False)
     steps = np.arange(count)
     if dtype in NARROW_FLOATS:
-        return (first + step * steps).astype(dtype)
+        return (float(start) + float(delta) * steps).astype(dtype)
     out = steps.astype(dtype)
     np.multiply(out, delta, out)
     return np.add(out, start, out)

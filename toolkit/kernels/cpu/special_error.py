@@ -29,21 +29,21 @@ def polynomial(x: Array, coefficients: Sequence[float]) -> Array:
 
 # Rational approximations to erf and erfc of relative error below 1e-19, with the numbers of fdlibm (Sun, 1993):
 # around 0 (in x^2), around 1 (in |x| - 1), for 1.25 <= |x| < 1/0.35 and beyond (in 1/x^2).
-_NEAR_0 = (
+NEAR_0 = (
     (1.28379167095512558561e-01, -3.25042107247001499370e-01, -2.84817495755985104766e-02,
      -5.77027029648944159157e-03, -2.37630166566501626084e-05),
     (1.0, 3.97917223959155352819e-01, 6.50222499887672944485e-02, 5.08130628187576562776e-03,
      1.32494738004321644526e-04, -3.96022827877536812320e-06),
 )  # fmt: skip
-_ERF_1 = 8.45062911510467529297e-01
-_NEAR_1 = (
+ERF_1 = 8.45062911510467529297e-01
+NEAR_1 = (
     (-2.36211856075265944077e-03, 4.14856118683748331666e-01, -3.72207876035701323847e-01,
      3.18346619901161753674e-01, -1.10894694282396677476e-01, 3.54783043256182359371e-02,
      -2.16637559486879084300e-03),
     (1.0, 1.06420880400844228286e-01, 5.40397917702171048937e-01, 7.18286544141962662868e-02,
      1.26171219808761642112e-01, 1.36370839120290507362e-02, 1.19844998467991074170e-02),
 )  # fmt: skip
-_MIDDLE = (
+MIDDLE = (
     (-9.86494403484714822705e-03, -6.93858572707181764372e-01, -1.05586262253232909814e+01,
      -6.23753324503260060396e+01, -1.62396669462573470355e+02, -1.84605092906711035994e+02,
      -8.12874355063065934246e+01, -9.81432934416914548592e+00),
@@ -51,7 +51,7 @@ _MIDDLE = (
      6.45387271733267880336e+02, 4.29008140027567833386e+02, 1.08635005541779435134e+02,
      6.57024977031928170135e+00, -6.04244152148580987438e-02),
 )  # fmt: skip
-_FAR = (
+FAR = (
     (-9.86494292470009928597e-03, -7.99283237680523006574e-01, -1.77579549177547519889e+01,
      -1.60636384855821916062e+02, -6.37566443368389627722e+02, -1.02509513161107724954e+03,
      -4.83519191608651397019e+02),
@@ -68,7 +68,7 @@ def _ratio(x: Array, pair: tuple[Sequence[float], Sequence[float]]) -> Array:
 def _tail(a: Array) -> Array:
     """erfc of a >= 1.25."""
     s = 1 / (a * a)
-    ratio = np.where(a < 1 / 0.35, _ratio(s, _MIDDLE), _ratio(s, _FAR))
+    ratio = np.where(a < 1 / 0.35, _ratio(s, MIDDLE), _ratio(s, FAR))
     # exp(-a^2) in two factors, the first of a number with few bits, so that a^2 loses none
     head = (a.view(np.uint64) & np.uint64(0xFFFFFFFF00000000)).view(np.float64)
     return np.exp(-head * head - 0.5625) * np.exp((head - a) * (head + a) + ratio) / a
@@ -77,8 +77,8 @@ def _tail(a: Array) -> Array:
 def erf(x: Array) -> Array:
     x = np.asarray(x, order="C")  # of one number: ascontiguousarray would make it a vector
     a = np.abs(x)
-    near_0 = x + x * _ratio(np.where(a < 0.84375, x * x, 0), _NEAR_0)
-    near_1 = np.copysign(_ERF_1 + _ratio(np.where(a < 1.25, a - 1, 0), _NEAR_1), x)
+    near_0 = x + x * _ratio(np.where(a < 0.84375, x * x, 0), NEAR_0)
+    near_1 = np.copysign(ERF_1 + _ratio(np.where(a < 1.25, a - 1, 0), NEAR_1), x)
     far = np.copysign(1 - _tail(np.clip(a, 1.25, 6)), x)
     return np.where(a < 0.84375, near_0, np.where(a < 1.25, near_1, np.where(np.isnan(x), x, far)))
 
@@ -86,9 +86,9 @@ def erf(x: Array) -> Array:
 def erfc(x: Array) -> Array:
     x = np.asarray(x, order="C")  # of one number: ascontiguousarray would make it a vector
     a = np.abs(x)
-    near_0 = 1 - (x + x * _ratio(np.where(a < 0.84375, x * x, 0), _NEAR_0))
-    value = _ratio(np.where(a < 1.25, a - 1, 0), _NEAR_1)
-    near_1 = np.where(x >= 0, (1 - _ERF_1) - value, 1 + (_ERF_1 + value))
+    near_0 = 1 - (x + x * _ratio(np.where(a < 0.84375, x * x, 0), NEAR_0))
+    value = _ratio(np.where(a < 1.25, a - 1, 0), NEAR_1)
+    near_1 = np.where(x >= 0, (1 - ERF_1) - value, 1 + (ERF_1 + value))
     tail = _tail(np.clip(a, 1.25, 28))
     far = np.where(x >= 0, tail, 2 - tail)
     return np.where(a < 0.84375, near_0, np.where(a < 1.25, near_1, np.where(np.isnan(x), x, far)))
@@ -96,19 +96,19 @@ def erfc(x: Array) -> Array:
 
 # The normal quantile of Wichura's algorithm AS 241 (Applied Statistics 37, 1988): around the middle, in the
 # tails, and far out.
-_CENTRE = (
+CENTRE = (
     (3.3871328727963666080e0, 1.3314166789178437745e2, 1.9715909503065514427e3, 1.3731693765509461125e4,
      4.5921953931549871457e4, 6.7265770927008700853e4, 3.3430575583588128105e4, 2.5090809287301226727e3),
     (1.0, 4.2313330701600911252e1, 6.8718700749205790830e2, 5.3941960214247511077e3, 2.1213794301586595867e4,
      3.9307895800092710610e4, 2.8729085735721942674e4, 5.2264952788528545610e3),
 )  # fmt: skip
-_TAILS = (
+TAILS = (
     (1.42343711074968357734e0, 4.63033784615654529590e0, 5.76949722146069140550e0, 3.64784832476320460504e0,
      1.27045825245236838258e0, 2.41780725177450611770e-1, 2.27238449892691845833e-2, 7.74545014278341407640e-4),
     (1.0, 2.05319162663775882187e0, 1.67638483018380384940e0, 6.89767334985100004550e-1,
      1.48103976427480074590e-1, 1.51986665636164571966e-2, 5.47593808499534494600e-4, 1.05075007164441684324e-9),
 )  # fmt: skip
-_FAR_OUT = (
+FAR_OUT = (
     (6.65790464350110377720e0, 5.46378491116411436990e0, 1.78482653991729133580e0, 2.96560571828504891230e-1,
      2.65321895265761230930e-2, 1.24266094738807843860e-3, 2.71155556874348757815e-5, 2.01033439929228813265e-7),
     (1.0, 5.99832206555887937690e-1, 1.36929880922735805310e-1, 1.48753612908506148525e-2,
@@ -118,9 +118,9 @@ _FAR_OUT = (
 
 def _quantile(centred: Array, smaller: Array) -> Array:
     """The normal quantile of p, given p - 1/2 and min(p, 1 - p)."""
-    middle = centred * _ratio(np.where(np.abs(centred) <= 0.425, 0.180625 - centred * centred, 0), _CENTRE)
+    middle = centred * _ratio(np.where(np.abs(centred) <= 0.425, 0.180625 - centred * centred, 0), CENTRE)
     r = np.sqrt(-np.log(np.where(smaller > 0, smaller, 1)))
-    tail = np.where(r <= 5, _ratio(np.minimum(r, 5) - 1.6, _TAILS), _ratio(np.maximum(r, 5) - 5, _FAR_OUT))
+    tail = np.where(r <= 5, _ratio(np.minimum(r, 5) - 1.6, TAILS), _ratio(np.maximum(r, 5) - 5, FAR_OUT))
     out = np.where(np.abs(centred) <= 0.425, middle, np.copysign(tail, centred))
     out = np.where(smaller == 0, np.copysign(np.inf, centred), out)
     return np.where((smaller >= 0) & (smaller <= 0.5), out, np.nan)

@@ -16,8 +16,8 @@ from toolkit.kernels.types import Array
 _EULER = 0.57721566490153286061
 #: Bernoulli numbers B_2, B_4, ...
 _BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510, 43867 / 798, -174611 / 330)
-_STIRLING = tuple(b / (2 * k * (2 * k - 1)) for k, b in enumerate(_BERNOULLI, 1))
-_DIGAMMA = tuple(-b / (2 * k) for k, b in enumerate(_BERNOULLI, 1))
+STIRLING = tuple(b / (2 * k * (2 * k - 1)) for k, b in enumerate(_BERNOULLI, 1))
+DIGAMMA = tuple(-b / (2 * k) for k, b in enumerate(_BERNOULLI, 1))
 
 
 def _zeta_less_one(k: int) -> float:
@@ -33,7 +33,7 @@ def _zeta_less_one(k: int) -> float:
 
 #: lgamma(2 + d) = (1 - Euler's number) d + the sum of (-1)^k (zeta(k) - 1) / k d^k: up to |d| = 1/2 each term is less
 #: than a quarter of the one before
-_AT_TWO = (1 - _EULER, *((-1) ** k * _zeta_less_one(k) / k for k in range(2, 29)))
+AT_TWO = (1 - _EULER, *((-1) ** k * _zeta_less_one(k) / k for k in range(2, 29)))
 
 
 def _lgamma_positive(x: Array) -> Array:
@@ -48,9 +48,9 @@ def _lgamma_positive(x: Array) -> Array:
     factors = np.where(steps == -2, 1 / (y * (y + 1)), factors)
     with np.errstate(divide="ignore"):
         logarithm = np.where(steps == -1, -np.log1p(np.where(steps == -1, d, 0.0)), np.log(factors))
-    below = logarithm + d * polynomial(d, _AT_TWO)
+    below = logarithm + d * polynomial(d, AT_TWO)
     z = np.where(small, 8.0, x)
-    above = (z - 0.5) * np.log(z) - z + 0.5 * np.log(2 * np.pi) + polynomial(1 / (z * z), _STIRLING) / z
+    above = (z - 0.5) * np.log(z) - z + 0.5 * np.log(2 * np.pi) + polynomial(1 / (z * z), STIRLING) / z
     return np.where(small, below, above)
 
 
@@ -76,7 +76,7 @@ def digamma(x: Array) -> Array:
         total = np.where(low, total - 1 / np.where(low, z, 1), total)
         z = np.where(low, z + 1, z)
     inverse = 1 / (z * z)
-    value = total + np.log(z) - 0.5 / z + inverse * polynomial(inverse, _DIGAMMA)
+    value = total + np.log(z) - 0.5 / z + inverse * polynomial(inverse, DIGAMMA)
     reduced = x - np.floor(x)
     pole = reflect & (reduced == 0)
     safe = np.where(reflect & ~pole, reduced, 0.25)

@@ -24,7 +24,6 @@ from toolkit.kernels.gpu import (
     operators_special,
     operators_trigonometric,
 )
-from toolkit.kernels.gpu.cast import cast_number, is_castable
 from toolkit.kernels.gpu.elementwise_types import (
     NUMBER_TYPES,
     ComplexNumber,
@@ -35,11 +34,13 @@ from toolkit.kernels.gpu.elementwise_types import (
     rounded,
     store,
 )
+from toolkit.kernels.gpu.number_casts import cast_number, is_castable
 
 #: the modules that fill the table of operators
 TABLES = (operators_basic, operators_complex, operators_integer, operators_special, operators_trigonometric)
 BLOCK = 256  # threads: enough blocks for a small tensor, enough threads of a multiprocessor for a large one
 _BYTES = 16  # that a thread takes at a time: the widest load that there is
+_MOST_ELEMENTS = 8  # of a thread: of 16 single bytes ptxas keeps some of a shift's in memory
 #: instructions that a thread's elements may come to before they are no longer written out one after the other
 _MOST_WRITTEN_OUT = 480
 _INT32 = (1 << 31) - 1
@@ -250,7 +251,9 @@ def _vector(
     """Elements of a thread: 16 bytes of the widest, fewer of long computations."""
     types = _types(steps, [operand.dtype for operand in operands])
     wide = [number_type(access.dtype).size for access in accesses if access.kind in ("dense", "rows")]
-    vector = max(1, _BYTES // max([*wide, *(number_type(types[output]).size for output in outputs)]))
+    vector = min(
+        _MOST_ELEMENTS, max(1, _BYTES // max([*wide, *(number_type(types[output]).size for output in outputs)]))
+    )
     weight = sum(step_weight(step.op, [types[i] for i in step.inputs]) for step in steps)
     while vector > 1 and vector * weight > _MOST_WRITTEN_OUT:
         vector //= 2

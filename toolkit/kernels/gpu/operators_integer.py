@@ -133,12 +133,13 @@ def population_count(k: KernelBuilder, a: Value) -> Value:
 
 # -- order of unsigned numbers -------------------------------------------------------------------------------------
 
+
+def _comparison(predicate: str) -> Callable[[KernelBuilder, Value, Value], Value]:
+    return lambda k, a, b: k.compare(predicate, a, b)
+
+
 for _op, _predicate in (("Less", "ult"), ("LessEqual", "ule"), ("Greater", "ugt"), ("GreaterEqual", "uge")):
-
-    def _compare(k: KernelBuilder, a: Value, b: Value, predicate: str = _predicate) -> Value:
-        return k.compare(predicate, a, b)
-
-    gpu_operator(_op, kinds="u")(_compare)
+    gpu_operator(_op, kinds="u")(_comparison(_predicate))
 
 
 @gpu_operator("Maximum", kinds="u", weight=2)

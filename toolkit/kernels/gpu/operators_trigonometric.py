@@ -167,8 +167,8 @@ def _reduced_by_bits(k: KernelBuilder, x: Value) -> tuple[Value, Value, Value]:
     scale = k.cast("bitcast", k.binary("shl", k.sub(k.number(1023 - 64, "i64"), zeros), k.number(52, "i64")), "double")
     big = k.mul(k.convert(head, "double", unsigned=True), scale)
     small = k.mul(k.convert(tail, "double"), scale)
-    # times pi/2: a product of two numbers of 53 bits in two, by halves of 26 bits (Dekker)
-    value, error = _product(k, big, math.pi / 2)
+    # times pi/2
+    value, error = exact_product(k, big, k.number(math.pi / 2, "double"))
     error = k.add(error, k.add(k.mul(big, k.number(_HALF_PI_REST, "double")),
                                k.mul(small, k.number(math.pi / 2, "double"))))  # fmt: skip
     total_ = k.add(value, error)
@@ -183,18 +183,18 @@ _HALF_PI_REST = float(Fraction(_PI, 1 << (_PRECISION + 1)) - Fraction(math.pi / 
 _SPLIT = 134217729.0  # 2^27 + 1: Veltkamp's, which halves a double
 
 
-def _product(k: KernelBuilder, a: Value, b: float) -> tuple[Value, Value]:
-    """A product, and what its rounding has lost."""
-    high_b = _SPLIT * b - (_SPLIT * b - b)
-    low_b = b - high_b
-    scaled = k.mul(a, k.number(_SPLIT, a.type))
-    high = k.sub(scaled, k.sub(scaled, a))
-    low = k.sub(a, high)
-    value = k.mul(a, k.number(b, a.type))
-    error = k.sub(k.mul(high, k.number(high_b, a.type)), value)
-    error = k.add(error, k.mul(high, k.number(low_b, a.type)))
-    error = k.add(error, k.mul(low, k.number(high_b, a.type)))
-    return value, k.add(error, k.mul(low, k.number(low_b, a.type)))
+def exact_product(k: KernelBuilder, a: Value, b: Value) -> tuple[Value, Value]:
+    """A product of doubles below 2^990, and what its rounding has lost (Dekker)."""
+    value = k.mul(a, b)
+    halves: list[tuple[Value, Value]] = []
+    for number in (a, b):
+        scaled = k.mul(number, k.number(_SPLIT, "double"))
+        high = k.sub(scaled, k.sub(scaled, number))
+        halves.append((high, k.sub(number, high)))
+    (a_high, a_low), (b_high, b_low) = halves
+    error = k.sub(k.mul(a_high, b_high), value)
+    error = k.add(k.add(error, k.mul(a_high, b_low)), k.mul(a_low, b_high))
+    return value, k.add(error, k.mul(a_low, b_low))
 
 
 def _window(k: KernelBuilder, digits: Sequence[Value], at: Value) -> Value:
@@ -220,21 +220,26 @@ _TERMS = {"float": 5, "double": 8}
 def _sine_and_cosine(k: KernelBuilder, x: Value) -> tuple[Value, Value, Value]:
     """Of the reduced argument, and the quadrant."""
     rest, low, quadrant = _reduced(k, k.convert(x, "double"))
-    terms = _TERMS[x.type]
     if x.type == "float":
         rest, low = k.convert(rest, "float"), k.number(0.0, "float")
+    return (*_series(k, rest, low), quadrant)
+
+
+def _series(k: KernelBuilder, rest: Value, low: Value) -> tuple[Value, Value]:
+    """Sine and cosine of rest + low, up to pi/4."""
+    terms, type = _TERMS[rest.type], rest.type
     z = k.mul(rest, rest)
     sines = [(-1.0) ** i / math.factorial(2 * i + 1) for i in range(1, terms + 1)]
     cosines = [(-1.0) ** i / math.factorial(2 * i) for i in range(2, terms + 2)]
     cubed = k.mul(z, rest)
-    half = k.mul(z, k.number(0.5, x.type))
+    half = k.mul(z, k.number(0.5, type))
     # sin(r + l) = sin(r) + l cos(r), cos(r + l) = cos(r) - l sin(r)
     sine = k.fma(cubed, polynomial(k, z, sines), k.sub(low, k.mul(low, half)))
-    one = k.number(1.0, x.type)
+    one = k.number(1.0, type)
     whole = k.sub(one, half)
     rounding = k.sub(k.sub(one, whole), half)
     cosine = k.fma(k.mul(z, z), polynomial(k, z, cosines), k.sub(rounding, k.mul(low, rest)))
-    return k.add(rest, sine), k.add(whole, cosine), quadrant
+    return k.add(rest, sine), k.add(whole, cosine)
 
 
 def _rotated(k: KernelBuilder, sine: Value, cosine: Value, quadrant: Value) -> Value:
@@ -250,6 +255,18 @@ def sine_and_cosine(k: KernelBuilder, x: Value) -> tuple[Value, Value]:
     return _kept_zero(k, x, _rotated(k, sine, cosine, quadrant)), _rotated(
         k, sine, cosine, k.add(quadrant, k.number(1, "i32"))
     )
+
+
+def sine_and_cosine_of_turn(k: KernelBuilder, x: Value) -> tuple[Value, Value]:
+    """Of a double that is no more than a few multiples of pi."""
+    multiples = k.intrinsic("rint", k.mul(x, k.number(2 / math.pi, "double")))
+    rest = x
+    for part in _HALF_PI[:3]:
+        rest = k.sub(rest, k.mul(multiples, k.number(part, "double")))
+    sine, cosine = _series(k, rest, k.number(0.0, "double"))
+    quadrant = k.convert(multiples, "i32")
+    one = k.number(1, "i32")
+    return _rotated(k, sine, cosine, quadrant), _rotated(k, sine, cosine, k.add(quadrant, one))
 
 
 def _kept_zero(k: KernelBuilder, x: Value, value: Value) -> Value:
