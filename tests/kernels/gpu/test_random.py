@@ -10,10 +10,11 @@ import pytest
 from tests import tolerance
 from tests.kernels.cuda.assembler import assembled
 from toolkit.graph import dtypes
-from toolkit.kernels.cpu.random_basic import FILLS, fill_integers
+from toolkit.kernels.cpu.random_basic import FILLS, fill_integers, multinomial
 from toolkit.kernels.cuda.device import device
 from toolkit.kernels.cuda.simt import ptx
 from toolkit.kernels.gpu import philox
+from toolkit.kernels.gpu.multinomial import draw_classes
 from toolkit.kernels.gpu.philox import fill_random
 from toolkit.kernels.random.philox import Philox
 
@@ -76,3 +77,12 @@ def test_ptxas_takes_each_distribution(distribution: str) -> None:
     for dtype in types:
         kernel = philox.kernel_of(distribution, dtype, is_tensor=True)
         assert assembled(ptx.write(kernel, (9, 0)), (9, 0)).spills == 0
+
+
+def test_classes_of_many_rows_and_more_than_a_block() -> None:
+    gpu = device(0)
+    logits = np.random.default_rng(0).normal(size=(3, 1000)).astype(np.float32)
+    logits[1, :999] = -np.inf
+    made = draw_classes(gpu, GENERATOR, gpu.to_device(logits), 501, np.dtype(np.int64))
+    wanted = multinomial(GENERATOR, logits, 501, np.dtype(np.int64))
+    np.testing.assert_array_equal(gpu.to_host(made), wanted)

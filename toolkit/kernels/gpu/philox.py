@@ -52,7 +52,7 @@ def _signed(word: int) -> int:
     return word - (1 << 32) if word >> 31 else word
 
 
-class _Generator:
+class PhiloxNumbers:
     """Where a kernel finds its key and counter.
 
     Args:
@@ -158,7 +158,7 @@ def _fill_kernel(distribution: str, dtype: str, is_tensor: bool) -> SimtKernel:
     """A thread makes the numbers of one block, and writes those that are asked for."""
     type = number_type(dtype)
     k = KernelBuilder(f"random_{distribution}_{dtype}", _BLOCK)
-    generator = _Generator(k, is_tensor=is_tensor)
+    generator = PhiloxNumbers(k, is_tensor=is_tensor)
     y, n = k.buffer("y", type.memory, written=True), k.scalar("n", "i64")
     bounds = [k.scalar(name, type.memory) for name in ("start", "span")] if distribution == "Integers" else []
     count = 2 if type.size == 8 else 4
@@ -188,7 +188,7 @@ def _truncated_kernel(dtype: str, is_tensor: bool) -> SimtKernel:
     """A thread makes as many numbers as a block has, from blocks of its own: the first that are within bounds."""
     type = number_type(dtype)
     k = KernelBuilder(f"random_TruncatedNormal_{dtype}", _BLOCK)
-    generator = _Generator(k, is_tensor=is_tensor)
+    generator = PhiloxNumbers(k, is_tensor=is_tensor)
     y, n = k.buffer("y", type.memory, written=True), k.scalar("n", "i64")
     count = 2 if type.size == 8 else 4
     index = k.global_thread("i64")
@@ -239,16 +239,16 @@ def fill_random(
     kernel = kernel_of(distribution, made.dtype.name, is_tensor=is_tensor)
     groups = -(-made.size // (2 if made.dtype.itemsize == 8 else 4))
     size = made.dtype.itemsize
-    numbers = [_as_signed(each, size) for each in (bounds[0], bounds[1] - bounds[0])] if bounds else []
+    numbers = [as_signed(each, size) for each in (bounds[0], bounds[1] - bounds[0])] if bounds else []
     device.launch(kernel, -(-groups // _BLOCK), *arguments, made, made.size, *numbers)
     return made
 
 
 def _two(bits: int) -> int:
-    return _as_signed(bits, 8)
+    return as_signed(bits, 8)
 
 
-def _as_signed(value: int, size: int) -> int:
+def as_signed(value: int, size: int) -> int:
     """The same bits as a signed number of so many bytes."""
     bits = 8 * size
     value &= (1 << bits) - 1
