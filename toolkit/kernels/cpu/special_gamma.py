@@ -15,9 +15,9 @@ from toolkit.kernels.types import Array
 
 _EULER = 0.57721566490153286061
 #: Bernoulli numbers B_2, B_4, ...
-_BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510, 43867 / 798, -174611 / 330)
-STIRLING = tuple(b / (2 * k * (2 * k - 1)) for k, b in enumerate(_BERNOULLI, 1))
-DIGAMMA = tuple(-b / (2 * k) for k, b in enumerate(_BERNOULLI, 1))
+BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510, 43867 / 798, -174611 / 330)
+STIRLING = tuple(b / (2 * k * (2 * k - 1)) for k, b in enumerate(BERNOULLI, 1))
+DIGAMMA = tuple(-b / (2 * k) for k, b in enumerate(BERNOULLI, 1))
 
 
 def _zeta_less_one(k: int) -> float:
@@ -260,7 +260,7 @@ def zeta(s: Array, q: Array) -> Array:
     total = total + np.power(z, 1 - ss) / (ss - 1) + 0.5 * np.power(z, -ss)
     term = ss * np.power(z, -ss - 1)
     factorial = 2.0
-    for k, bernoulli in enumerate(_BERNOULLI, 1):
+    for k, bernoulli in enumerate(BERNOULLI, 1):
         total = total + bernoulli / factorial * term
         term = term * (ss + 2 * k - 1) * (ss + 2 * k) / (z * z)
         factorial *= (2 * k + 1) * (2 * k + 2)
@@ -309,7 +309,7 @@ def _dilogarithm(u: Array) -> Array:
     """Li_2(1 - e^-u) for small u, by the series in Bernoulli numbers."""
     total = u - u * u / 4
     power, factorial = u, 1.0
-    for k, bernoulli in enumerate(_BERNOULLI, 1):
+    for k, bernoulli in enumerate(BERNOULLI, 1):
         power = power * u * u
         factorial *= (2 * k) * (2 * k + 1)
         total = total + bernoulli * power / factorial

@@ -19,7 +19,8 @@ UNARY = (
 BINARY = (
     "Add", "AddV2", "Sub", "Mul", "Div", "RealDiv", "DivNoNan", "MulNoNan", "TruncateDiv", "FloorDiv", "Mod",
     "TruncateMod", "FloorMod", "Maximum", "Minimum", "Pow", "SquaredDifference", "Atan2", "NextAfter", "Xdivy",
-    "Xlogy", "Xlog1py", "BitwiseAnd", "BitwiseOr", "BitwiseXor", "LeftShift", "RightShift", "Complex",
+    "Xlogy", "Xlog1py", "BitwiseAnd", "BitwiseOr", "BitwiseXor", "LeftShift", "RightShift", "Complex", "Igamma",
+    "Igammac", "Zeta", "Polygamma",
 )  # fmt: skip
 #: of two tensors of one shape: functions by their value y and dy, activations by dy and x or y
 VALUE_GRADIENTS = ("SigmoidGrad", "TanhGrad", "SqrtGrad", "RsqrtGrad", "ReciprocalGrad", "InvGrad")

@@ -20,6 +20,7 @@ from toolkit.kernels.gpu import (
     operators,
     operators_basic,
     operators_complex,
+    operators_incomplete,
     operators_integer,
     operators_special,
     operators_trigonometric,
@@ -37,7 +38,14 @@ from toolkit.kernels.gpu.elementwise_types import (
 from toolkit.kernels.gpu.number_casts import cast_number, is_castable
 
 #: the modules that fill the table of operators
-TABLES = (operators_basic, operators_complex, operators_integer, operators_special, operators_trigonometric)
+TABLES = (
+    operators_basic,
+    operators_complex,
+    operators_incomplete,
+    operators_integer,
+    operators_special,
+    operators_trigonometric,
+)
 BLOCK = 256  # threads: enough blocks for a small tensor, enough threads of a multiprocessor for a large one
 _BYTES = 16  # that a thread takes at a time: the widest load that there is
 _MOST_ELEMENTS = 8  # of a thread: of 16 single bytes ptxas keeps some of a shift's in memory

@@ -215,7 +215,7 @@ def erfinv(k: KernelBuilder, x: Value) -> Value:
 # -- gamma functions -----------------------------------------------------------------------------------------------
 
 
-def _lgamma_positive(k: KernelBuilder, x: Value) -> Value:
+def lgamma_of_positive(k: KernelBuilder, x: Value) -> Value:
     """Stirling's series above 8; below, the recurrence leads to numbers about 2, where lgamma is 0."""
     one, two, eight = (k.number(n, "double") for n in (1.0, 2.0, 8.0))
     is_small = k.compare("olt", x, eight)
@@ -248,7 +248,7 @@ def lgamma(k: KernelBuilder, x: Value) -> Value:
     zero, one = k.number(0.0, "double"), k.number(1.0, "double")
     infinity = k.number(math.inf, "double")
     is_positive = k.compare("ogt", x, zero)
-    value = _lgamma_positive(k, k.select(is_positive, x, k.sub(one, x)))
+    value = lgamma_of_positive(k, k.select(is_positive, x, k.sub(one, x)))
     reduced = k.sub(x, k.intrinsic("floor", x))
     sine = k.intrinsic("fabs", sin(k, k.mul(k.number(math.pi, "double"), reduced)))
     reflected = k.sub(functions.log(k, k.div(k.number(math.pi, "double"), sine)), value)
