@@ -31,3 +31,13 @@ def require_hardware() -> None:
         pytest.fail(f"{VARIABLE}={os.environ[VARIABLE]}: this test is for a real GPU")
     if os.environ.get("CUDA_VISIBLE_DEVICES") == "":
         pytest.fail("CUDA_VISIBLE_DEVICES is empty, which hides all GPUs: set it to 0 for `-m gpu`")
+
+
+#: for `pytest.mark.parametrize("where", WHERE)`: in every run on the fake driver, with `-m gpu` on hardware
+WHERE = ("fake", pytest.param("hardware", marks=pytest.mark.gpu))
+
+
+def on(where: str) -> None:
+    """What a test with `WHERE` calls first."""
+    if where == "hardware":
+        require_hardware()

@@ -49,7 +49,7 @@ class Loaded:
                     self._output = given.value
                 self._result = made.value
             begin = gm.global_variables_initializer()
-        devices = {"CPU": 1, "GPU": 1} if device == GPU else None
+        devices = {"CPU": 1, "GPU": 1} if device == GPU else {"CPU": 1}
         self._session = Session(graph, devices=devices, precision=workload.precision, allow_soft_placement=not strict)
         self._begin = begin
         self._x = network.data()["x"]

@@ -1,0 +1,36 @@
+"""Networks and their training on a GPU beside the CPU: small ones on the fake driver, whole ones on hardware."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.bench.cuda.agreement import disagreement
+from tests.bench.cuda.engines import OURS, load
+from tests.bench.cuda.workloads import TINY, WORKLOADS, CudaWorkload
+from tests.gpu.driver import require_hardware
+
+#: one optimizer of each network in every run: each has tests of its own
+SMALL = [name for name in TINY if not name.endswith((" momentum", " adam")) or "perceptron" in name]
+#: batches that the CPU computes in seconds
+WHOLE = [
+    "MLP 784-512-512-10 step batch 128 Adam f32", "ResNet-50 inference batch 1 f32",
+    "transformer 12 x 768 inference batch 8 f32", "LSTM 2 x 512, 100 steps, training batch 64 f32",
+]  # fmt: skip
+
+
+def _assert_agree(workload: CudaWorkload) -> None:
+    expected = load(OURS, workload, "cpu").results()
+    problem = disagreement(workload, load(OURS, workload, "gpu").results(), expected)
+    assert not problem, problem
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_small_networks(name: str) -> None:
+    _assert_agree(TINY[name])
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("name", [*TINY, *WHOLE])
+def test_networks_on_hardware(name: str) -> None:
+    require_hardware()
+    _assert_agree(TINY[name] if name in TINY else WORKLOADS[name])
