@@ -15,6 +15,7 @@ from tests import perturbation
 from tests.gpu.driver import WHERE, on
 from toolkit import Session
 from toolkit import client as gm
+from toolkit.client.gradients import gradients
 from toolkit.errors import OpError, ResourceExhaustedError
 from toolkit.kernels.cuda.device import device
 
@@ -61,7 +62,7 @@ def gradient_of_a_loop(there: str) -> tuple[Any, Any, list[str]]:
         x = gm.placeholder(gm.float32, [4, 3])
         w = gm.constant(np.linspace(-0.5, 0.5, 9, dtype=np.float32).reshape(3, 3))
         y = gm.while_loop(lambda i, y: i < 3, lambda i, y: [i + 1, gm.tanh(gm.matmul(y, w))], [gm.constant(0), x])[1]
-        (dx,) = gm.gradients([gm.reduce_sum(gm.square(y))], [x])
+        (dx,) = gradients([gm.reduce_sum(gm.square(y))], [x])
     return dx, x, []
 
 
