@@ -14,6 +14,7 @@ from tests.kernels.cuda.simple import blocks, combine, every_type
 from toolkit.kernels.cuda.driver.base import DriverError, GpuSpan, OutOfDeviceMemory
 from toolkit.kernels.cuda.driver.fake import FakeContext, FakeDriver
 from toolkit.kernels.cuda.driver.fake_memory import POISON, aligned_bytes, poison
+from toolkit.kernels.cuda.simt.builder import KernelBuilder
 
 N = 100  # int32 numbers of most buffers
 SEEDS = range(20)
@@ -306,6 +307,18 @@ def test_functions_are_loaded_once_for_each_text() -> None:
     assert context.function(combine()) is function
     assert (function.name, function.registers, function.spills, function.shared) == ("combine", 0, 0, 0)
     assert ".target sm_90" in function.ptx
+
+
+def test_blocks_have_so_much_shared_memory() -> None:
+    context = FakeDriver().open(0)
+    for count, fits in ((6144, True), (6145, False)):
+        k = KernelBuilder("much", block=64)
+        k.shared("s", "double", count)
+        if fits:
+            assert context.function(k.finish()).shared == 48 << 10
+        else:
+            with pytest.raises(DriverError, match=r"kernel much failed: .*49160 bytes of shared memory"):
+                context.function(k.finish())
 
 
 # -- graphs ----------------------------------------------------------------------------------------------------------

@@ -325,6 +325,15 @@ def test_a_recorded_step_is_done_again_and_again(gpu: CudaDevice) -> None:
     assert gpu.memory.statistics().in_use == 0
 
 
+def test_recordings_one_after_the_other_have_one_stream(one: CudaDevice) -> None:
+    streams: list[Any] = []
+    for _ in range(3):
+        with one.recording() as recording:
+            streams.append(one.compute)
+        recording.close()
+    assert len({stream.handle for stream in streams}) == 1 and one.compute not in streams
+
+
 def test_other_threads_launch_while_a_graph_is_recorded(gpu: CudaDevice) -> None:
     x, results = gpu.memory.copy_in(_numbers(100)), list[Any]()
 

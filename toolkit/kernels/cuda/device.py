@@ -37,6 +37,7 @@ class _Shared:
     def __init__(self) -> None:
         self.deterministic = os.environ.get(DETERMINISTIC, "").lower() in ("1", "true")
         self.recording: dict[int, Stream] = {}  # by thread
+        self.streams: list[Stream] = []  # that were recorded, to be used again: libraries keep memory for each
 
 
 class CudaDevice:
@@ -239,7 +240,8 @@ class CudaDevice:
         """
         if self.is_recording:
             raise InternalError(f"a graph is recorded on {self.name} while another one is")
-        stream = self.context.stream()
+        streams = self._shared.streams
+        stream = streams.pop() if streams else self.context.stream()
         made = Recording(self.context, self._compute)
         with self.pool.capturing(stream) as private:
             made.private = private
@@ -252,6 +254,7 @@ class CudaDevice:
                 graph = None
                 try:
                     graph = self.context.end_capture(stream)
+                    streams.append(stream)
                 finally:
                     made.graph = graph
 

@@ -308,6 +308,12 @@ class FakeContext:
         found = self._functions.get(kernel.text)
         if found is None:
             self._enter("cuModuleLoadData")
+            most = self.properties.shared_per_block
+            if kernel.shared_bytes > most:
+                raise DriverError(
+                    f"cuModuleLoadData of kernel {kernel.name}", "CUDA_ERROR_INVALID_PTX",
+                    f"{kernel.shared_bytes} bytes of shared memory; a block may have {most}",
+                )  # fmt: skip
             found = self._functions[kernel.text] = FakeFunction(kernel, self.properties.capability)
         return found
 
