@@ -1,0 +1,154 @@
+"""cuBLASLt and cuDNN themselves beside their definitions in NumPy; the fake ones, which are those, in every run."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests import tolerance
+from tests.gpu.driver import require_hardware
+from toolkit.kernels.cuda.device import CudaDevice, device
+from toolkit.kernels.cuda.libraries import reference
+from toolkit.kernels.cuda.libraries.base import ACTIVATIONS, EPILOGUES, Convolution, Product
+
+_REAL = ("float32", "float64", "float16", "bfloat16")
+_TURNS = [("N", "N"), ("T", "N"), ("N", "T"), ("C", "C")]
+#: of 128 columns, for relu's bits are kept in rows of so many
+PRODUCTS = [
+    *(Product(48, 128, 40, dtype, *turns) for dtype in (*_REAL, "complex64", "complex128") for turns in _TURNS),
+    *(Product(48, 128, 40, "float32", batch=3, stride_a=0, stride_b=5120, stride_out=6144) for _ in range(1)),
+    *(Product(48, 128, 40, dtype, epilogue=name) for dtype in ("float32", "float16") for name in EPILOGUES),
+]
+_SHAPES: list[dict[str, Any]] = [
+    {"sizes": (15, 14), "kernel": (3, 3), "strides": (2, 1), "dilations": (1, 1), "pads": ((0, 1), (1, 1))},
+    {"sizes": (9, 9), "kernel": (3, 2), "strides": (1, 1), "dilations": (2, 1), "pads": ((2, 2), (0, 1))},
+    {"sizes": (6, 7, 8), "kernel": (2, 3, 3), "strides": (1, 2, 1), "dilations": (1, 1, 1), "pads": ((0, 1),) * 3},
+]
+
+
+def _convolution(kind: str, dtype: str, shape: dict[str, Any], **more: Any) -> Convolution:
+    out = tuple(
+        (size + before + after - (window - 1) * dilation - 1) // stride + 1
+        for size, window, stride, dilation, (before, after) in zip(*shape.values(), strict=True)
+    )
+    return Convolution(kind, dtype, 4, 16, 32, more.pop("groups", 1), out=out, **shape, **more)
+
+
+CONVOLUTIONS = [
+    *(
+        _convolution(kind, dtype, shape, channels_first=first, groups=groups)
+        for kind in ("forward", "input", "filter")
+        for dtype in _REAL
+        for shape in _SHAPES
+        for first in (False, True)
+        for groups in (1, 4)
+    ),
+    *(
+        _convolution("forward", dtype, _SHAPES[0], epilogue=epilogue)
+        for dtype in ("float32", "float16")
+        for epilogue in [("bias",), ("add",), ("bias", "add", "relu"), *(("bias", name) for name in ACTIVATIONS)]
+    ),
+]
+
+
+def _given(rng: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+    made = rng.normal(size=shape)
+    return (made + 1j * rng.normal(size=shape) if dtype.kind == "c" else made).astype(dtype)
+
+
+def _compare(found: Any, wanted: Any, size: Any, terms: int, dtype: Any) -> None:
+    """Both are sums of so many products, rounded to a type; `size` is what the products come to without signs."""
+    real = np.dtype(f"f{dtype.itemsize // 2}") if dtype.kind == "c" else dtype
+    sums = tolerance.likely(2 * terms + 8, reference.wide(real))
+    near = 2 * (sums + 2 * tolerance.unit(real)) * (size + 1)
+    difference = np.abs(np.asarray(found).astype(np.complex128) - np.asarray(wanted).astype(np.complex128))
+    assert np.all(difference <= near), f"{np.max(difference / near)} times what is allowed"
+
+
+def _run_product(gpu: CudaDevice, p: Product) -> bool:
+    """Compare; whether the library has it."""
+    blas: Any = gpu.context.blas
+    if not blas.supports(p):
+        return False
+    rng, dtype, kind = np.random.default_rng(1), reference.dtype_of(p.dtype), EPILOGUES[p.epilogue]
+    a, b = _given(rng, ((p.batch if p.stride_a else 1) * p.m * p.k,), dtype), _given(rng, (p.batch * p.k * p.n,), dtype)
+    wanted = np.zeros(p.batch * p.m * p.n, dtype)
+    length = p.m if p.epilogue == "sums of a" else p.n
+    bias = _given(rng, (length,), dtype) if kind.bias else None
+    shape, kept_type = reference.auxiliary_shape(p)
+    kept = None
+    if kind.auxiliary:
+        kept = np.zeros(shape, kept_type)
+        if kind.auxiliary == "read":
+            kept = rng.integers(0, 256, shape).astype(kept_type) if "relu" in p.epilogue else _given(rng, shape, dtype)
+    on_gpu = [None if each is None else gpu.to_device(each) for each in (a, b, wanted, bias, kept)]
+    blas.matmul(p, *on_gpu[:3], gpu.compute, bias=on_gpu[3], auxiliary=on_gpu[4])
+    flat = None if kept is None else kept.reshape(-1)
+    reference.product(p, a, b, wanted, bias, flat)
+    plain = Product(p.m, p.n, p.k, "float64", p.turn_a, p.turn_b, p.batch, p.stride_a, p.stride_b, p.stride_out)
+    size = np.zeros(wanted.shape)
+    reference.product(plain, np.abs(a).astype(np.float64), np.abs(b).astype(np.float64), size, None, None)
+    size = np.maximum(size, 1) * 4  # the slope of gelu is at most 1.13; a bias of at most 4 is added
+    _compare(gpu.to_host(on_gpu[2]), wanted, size, p.k, dtype)
+    if kind.bias == "written":
+        _compare(gpu.to_host(on_gpu[3]), bias, size.sum(), p.m + p.k, dtype)
+    if kind.auxiliary == "written" and "gelu" in p.epilogue:
+        _compare(gpu.to_host(on_gpu[4]).reshape(-1), flat, size, p.k, dtype)
+    return True
+
+
+def _run_convolution(gpu: CudaDevice, c: Convolution) -> bool:
+    dnn: Any = gpu.context.dnn
+    if not dnn.supports(c):
+        return False
+    rng, dtype = np.random.default_rng(2), reference.dtype_of(c.dtype)
+    x, w, y = c.x_shape, c.w_shape, c.y_shape
+    first, second, out = {"forward": (x, w, y), "input": (w, y, x), "filter": (x, y, w)}[c.kind]
+    operands = [_given(rng, first, dtype), _given(rng, second, dtype)]
+    wanted = np.zeros(out, dtype)
+    bias = _given(rng, (c.filters,), dtype) if "bias" in c.epilogue else None
+    added = _given(rng, y, dtype) if "add" in c.epilogue else None
+    on_gpu = [None if each is None else gpu.to_device(each) for each in (*operands, wanted, bias, added)]
+    dnn.convolve(c, *on_gpu[:3], gpu.compute, bias=on_gpu[3], added=on_gpu[4])
+    reference.convolution(c, operands[0], operands[1], wanted, bias, added)
+    plain = Convolution(**{**{n: getattr(c, n) for n in Convolution.__dataclass_fields__}, "epilogue": ()})
+    size = np.zeros(out)
+    reference.convolution(plain, *(np.abs(each).astype(np.float64) for each in operands), size, None, None)
+    terms = {"forward": w[1:], "input": (c.filters, *c.kernel), "filter": (4, *c.out)}
+    _compare(gpu.to_host(on_gpu[2]), wanted, size * 4 + 8, int(np.prod(terms[c.kind])), dtype)
+    return True
+
+
+def _label(value: Any) -> str:
+    if isinstance(value, Product):
+        return f"{value.dtype}-{value.turn_a}{value.turn_b}-{value.batch}-{value.epilogue}"
+    layout = "first" if value.channels_first else "last"
+    return f"{value.kind}-{value.dtype}-{len(value.sizes)}d-{value.dilations}-{layout}-{value.groups}-{value.epilogue}"
+
+
+@pytest.mark.parametrize("product", PRODUCTS, ids=_label)
+def test_products_of_the_fake_library(product: Product) -> None:
+    assert _run_product(device(0), product) or product.dtype.startswith("complex")
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("product", PRODUCTS, ids=_label)
+def test_products_on_hardware(product: Product) -> None:
+    """What cuBLASLt has no algorithm for has a kernel of ours; products without an epilogue it has."""
+    require_hardware()
+    assert _run_product(device(0), product) or product.epilogue or product.dtype.startswith("complex")
+
+
+@pytest.mark.parametrize("convolution", CONVOLUTIONS[::7], ids=_label)
+def test_convolutions_of_the_fake_library(convolution: Convolution) -> None:
+    assert _run_convolution(device(0), convolution)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("convolution", CONVOLUTIONS, ids=_label)
+def test_convolutions_on_hardware(convolution: Convolution) -> None:
+    """What cuDNN has no engine for has kernels of ours; two axes without an epilogue it has."""
+    require_hardware()
+    assert _run_convolution(device(0), convolution) or convolution.epilogue or len(convolution.sizes) == 3
