@@ -251,6 +251,7 @@ _CHOICES: dict[str, Callable[[], Iterable[str]]] = {
     "--fail-on": lambda: ("error", "warning", "note"),
     "--runs-on": lambda: ("CPU", "GPU"),
     "--device": lambda: ("CPU", "GPU"),
+    "--devices": lambda: ("CPU=", "GPU="),
     "--as": _kinds,
     "--ignore": _ignorable,
     "--strategy": _strategies,

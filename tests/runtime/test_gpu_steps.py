@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -319,3 +320,26 @@ def test_small_integers_stay_in_host_memory_and_on_the_device() -> None:
         (only,) = stages.partitions.values()
         assert not any(node.op in ("_Send", "_Recv", "_HostSend", "_HostRecv") for node in only)
         assert session.wanting() == session.moved() == []
+
+
+def test_a_step_that_is_fed_and_fetched_in_parts() -> None:
+    with gm.Graph().as_default() as graph:
+        x, w = gm.placeholder(gm.float32, [2, 3]), gm.placeholder(gm.float32, [3, 2])
+        with graph.device(THERE):
+            y = ops.transpose(x, [1, 0])
+            z = ops.reshape(ops.concat_v2([y, w], 0), [-1])
+    with Session(graph, devices={"GPU": 1}) as session:
+        handle = session.partial_run_setup([y, z], [x, w])
+        np.testing.assert_array_equal(session.partial_run(handle, y, {x: X}), X.T)
+        np.testing.assert_array_equal(session.partial_run(handle, z, {w: X.T}), np.concatenate([X.T, X.T]).reshape(-1))
+
+
+def test_many_threads_run_steps_on_one_gpu() -> None:
+    with gm.Graph().as_default() as graph:
+        x = gm.placeholder(gm.float32, [2, 3])
+        y = ops.reshape(ops.transpose(x, [1, 0]), [-1])
+    with Session(graph, devices={"GPU": 1}) as session, ThreadPoolExecutor(4) as threads:
+        call = session.make_callable(y, [x])
+        results = list(threads.map(lambda n: call(X * np.float32(n)), range(12)))
+    for n, got in enumerate(results):
+        np.testing.assert_array_equal(got, (X * np.float32(n)).T.reshape(-1))

@@ -87,7 +87,10 @@ def recv(op: KernelNode) -> Compute:
 
 def _partner(op: KernelNode, end: str) -> DeviceMemory | None:
     """The memory at the other end of a transfer, where that is of the same type and in the same task."""
-    here, there = DeviceSpec.parse(op.device), DeviceSpec.parse(op.text(end))
+    name = op.text(end)
+    if not name.startswith("/"):  # the client, in a step that is fed and fetched in parts
+        return None
+    here, there = DeviceSpec.parse(op.device), DeviceSpec.parse(name)
     kind = there.device_type
     if kind is None or kind != here.device_type or there.task_name != here.task_name:
         return None

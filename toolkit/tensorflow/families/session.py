@@ -55,8 +55,8 @@ def with_gpus(found: dict[str, Any], config: Any) -> dict[str, Any]:
     if config is not None:
         said = config.gpu_options
         part = said.per_process_gpu_memory_fraction
-        if part:
-            options = replace(options, memory=float(min(part, 1.0)), grows=said.allow_growth)
+        if 0 < part < 1:  # all of the memory, as RunConfig says by default, is no limit and nothing to take at once
+            options = replace(options, memory=float(part), grows=said.allow_growth)
         elif said.allow_growth:
             options = replace(options, grows=True)
     found["devices"] = {"CPU": 1, **found.get("devices", {}), "GPU": count}
