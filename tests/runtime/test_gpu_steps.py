@@ -343,3 +343,22 @@ def test_many_threads_run_steps_on_one_gpu() -> None:
         results = list(threads.map(lambda n: call(X * np.float32(n)), range(12)))
     for n, got in enumerate(results):
         np.testing.assert_array_equal(got, (X * np.float32(n)).T.reshape(-1))
+
+
+def test_gradients_of_a_loop_over_two_devices() -> None:
+    """What the loop pushes on stacks its gradient's loop takes, each on the device where it is."""
+
+    def build(graph: Any, first: str, other: str) -> Any:
+        x = gm.placeholder(gm.float32, [2, 3])
+
+        def body(i: Any, y: Any) -> Any:
+            with graph.device(first):
+                z = ops.transpose(ops.transpose(y * x, [1, 0]), [1, 0])
+            with graph.device(other):
+                return [i + 1, tf.where(z > 0, tf.sinh(z), z * 0.5)]
+
+        with graph.device(HERE):
+            end = gm.while_loop(lambda i, y: i < 3, body, [gm.constant(0), x])[1]
+            return x, end, tf.gradients(end, [x])[0]
+
+    check(build, lambda session, parts: session.run(list(parts[1:]), {parts[0]: X}))

@@ -49,10 +49,16 @@ def make_executor(
     """
     reference = TokenExecutor if force_tokens or program.needs_tokens else FlatExecutor
     settings = settings or Settings.current()
-    if force_tokens or not settings.segments:
+    if force_tokens or not settings.segments or (program.memory is not None and _loops_and_waits(program)):
         inner = reference(program)
     elif program.is_asynchronous:
         inner = SegmentedExecutor(program, settings, together or Together([program]))
     else:
         inner = CompiledExecutor(program, settings, reference)
     return inner if program.memory is None else DeviceExecutor(program, inner, program.memory, to_host=to_host)
+
+
+def _loops_and_waits(program: Program) -> bool:
+    """Whether a loop goes over several devices. Segments know how loops that they take a part of follow each other on
+    the CPU alone: on others a gradient's loop would take from a stack what is not pushed yet."""
+    return program.is_asynchronous and len(program.all_frames) > 1
