@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests import tolerance
 from toolkit import client as gm
 from toolkit.client import control_flow
 from toolkit.runtime.session import Session
@@ -109,3 +110,27 @@ def test_lists() -> None:
         ]  # fmt: skip
 
     _agree(make)
+
+
+def test_a_loop_over_two_devices_with_stacks() -> None:
+    """What goes into a stack of the host goes there in every step, whatever else of it is replayed as a CUDA graph."""
+    with gm.Graph().as_default() as graph:
+        x, n = gm.placeholder(gm.float32, [None, 3]), gm.placeholder(gm.int32, [])
+        w = gm.constant(np.eye(3, dtype=np.float32) * 0.5)
+
+        def body(i: Any, h: Any) -> Any:
+            h = ops.mat_mul(h, w)
+            with graph.device("/device:CPU:0"):
+                return [i + 1, ops.tanh(h) * x]
+
+        h = gm.while_loop(lambda i, h: i < n, body, [gm.constant(0), x])[1]
+        gradient = gm.grad(ops.sum(h, [0, 1]), x)[0]
+    expected: list[Any] = []
+    for devices in ({}, {"GPU": 1}):
+        with Session(graph, devices=devices, precision="exact") as session:
+            results = [session.run([h, gradient], {x: X, n: np.int32(count)}) for count in (3, 2, 4, 0, 3)]
+        if not devices:
+            expected = results
+        for given, wanted in zip(results, expected, strict=True):
+            for a, b in zip(given, wanted, strict=True):
+                tolerance.assert_within(a, b, 64 * tolerance.unit() * np.abs(b), "loop")  # some products in a row

@@ -6,7 +6,9 @@ Shapes: x (batch, inputs), states (batch, cell), w (inputs + cell, 4 cell), peep
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from toolkit.graph import dtypes
 from toolkit.kernels.cpu.common import np, require, require_rank, require_scalar, shape_text, wide
@@ -75,7 +77,7 @@ class Lstm:
         return before, self.join(di, dci, df, do), *peeps
 
 
-def _check_lstm(x: Array, cs_prev: Array, h_prev: Array, w: Array, peepholes: tuple[Array, ...], b: Array,
+def check_lstm(x: Any, cs_prev: Any, h_prev: Any, w: Any, peepholes: Sequence[Any], b: Any,
                 uses_peepholes: bool) -> None:  # fmt: skip
     """Refuse shapes that do not fit; x is one step's."""
     require_rank(cs_prev, 2, "cs_prev")
@@ -116,7 +118,7 @@ def lstm_block_cell(op: KernelNode) -> Compute:
         x: Array, cs_prev: Array, h_prev: Array, w: Array, wci: Array, wcf: Array, wco: Array, b: Array
     ) -> tuple[Array, ...]:
         require_rank(x, 2, "x")
-        _check_lstm(x, cs_prev, h_prev, w, (wci, wcf, wco), b, op.attr("use_peephole"))
+        check_lstm(x, cs_prev, h_prev, w, (wci, wcf, wco), b, op.attr("use_peephole"))
         cell = _lstm(op, w, (wci, wcf, wco), b)
         return _narrowed(cell.step(wide(x), wide(cs_prev), wide(h_prev)), x.dtype)
 
@@ -129,7 +131,7 @@ def lstm_block_cell_gradient(op: KernelNode) -> Compute:
         x: Array, cs_prev: Array, h_prev: Array, w: Array, wci: Array, wcf: Array, wco: Array, b: Array, *rest: Array
     ) -> tuple[Array, ...]:
         require_rank(x, 2, "x")
-        _check_lstm(x, cs_prev, h_prev, w, (wci, wcf, wco), b, op.attr("use_peephole"))
+        check_lstm(x, cs_prev, h_prev, w, (wci, wcf, wco), b, op.attr("use_peephole"))
         for value, name in zip(rest, ("i", "cs", "f", "o", "ci", "co", "cs_grad", "h_grad"), strict=True):
             require(
                 value.shape == cs_prev.shape,
@@ -142,7 +144,8 @@ def lstm_block_cell_gradient(op: KernelNode) -> Compute:
     return compute
 
 
-def _steps(seq_len_max: Array, x: Array) -> int:
+def steps_of(seq_len_max: Array, x: Any) -> int:
+    """How many steps of x (time, batch, inputs) are computed."""
     require_rank(x, 3, "x")
     require_scalar(seq_len_max, "seq_len_max")
     steps = int(seq_len_max)
@@ -158,8 +161,8 @@ def block_lstm(op: KernelNode) -> Compute:
         seq_len_max: Array, x: Array, cs_prev: Array, h_prev: Array, w: Array, wci: Array, wcf: Array, wco: Array,
         b: Array,
     ) -> tuple[Array, ...]:  # fmt: skip
-        steps = _steps(seq_len_max, x)
-        _check_lstm(x[0] if len(x) else np.zeros(x.shape[1:]), cs_prev, h_prev, w, (wci, wcf, wco), b,
+        steps = steps_of(seq_len_max, x)
+        check_lstm(x[0] if len(x) else np.zeros(x.shape[1:]), cs_prev, h_prev, w, (wci, wcf, wco), b,
                     op.attr("use_peephole"))  # fmt: skip
         cell = _lstm(op, w, (wci, wcf, wco), b)
         outputs = tuple(np.zeros((x.shape[0], *cs_prev.shape), x.dtype) for _ in range(7))
@@ -180,8 +183,8 @@ def block_lstm_gradient(op: KernelNode) -> Compute:
         seq_len_max: Array, x: Array, cs_prev: Array, h_prev: Array, w: Array, wci: Array, wcf: Array, wco: Array,
         b: Array, *rest: Array,
     ) -> tuple[Array, ...]:  # fmt: skip
-        steps = _steps(seq_len_max, x)
-        _check_lstm(x[0] if len(x) else np.zeros(x.shape[1:]), cs_prev, h_prev, w, (wci, wcf, wco), b,
+        steps = steps_of(seq_len_max, x)
+        check_lstm(x[0] if len(x) else np.zeros(x.shape[1:]), cs_prev, h_prev, w, (wci, wcf, wco), b,
                     op.attr("use_peephole"))  # fmt: skip
         expected = (x.shape[0], *cs_prev.shape)
         for value, name in zip(rest, ("i", "cs", "f", "o", "ci", "co", "h", "cs_grad", "h_grad"), strict=True):
@@ -206,8 +209,8 @@ def block_lstm_gradient(op: KernelNode) -> Compute:
     return compute
 
 
-def _check_gru(x: Array, h_prev: Array, w_ru: Array, w_c: Array, b_ru: Array, b_c: Array) -> int:
-    """The number of inputs."""
+def check_gru(x: Any, h_prev: Any, w_ru: Any, w_c: Any, b_ru: Any, b_c: Any) -> int:
+    """Refuse shapes that do not fit; the number of inputs."""
     require_rank(x, 2, "x")
     require_rank(h_prev, 2, "h_prev")
     inputs, cell = x.shape[1], h_prev.shape[1]
@@ -227,7 +230,7 @@ def gru_block_cell(op: KernelNode) -> Compute:
     """Outputs r, u, c, h."""
 
     def compute(x: Array, h_prev: Array, w_ru: Array, w_c: Array, b_ru: Array, b_c: Array) -> tuple[Array, ...]:
-        _check_gru(x, h_prev, w_ru, w_c, b_ru, b_c)
+        check_gru(x, h_prev, w_ru, w_c, b_ru, b_c)
         r, u = np.split(sigmoid(np.concatenate([x, h_prev], axis=1) @ w_ru + b_ru), 2, axis=1)
         c = np.tanh(np.concatenate([x, h_prev * r], axis=1) @ w_c + b_c)
         return np.ascontiguousarray(r), np.ascontiguousarray(u), c, u * h_prev + (1 - u) * c
@@ -251,7 +254,7 @@ def gru_block_cell_gradient(op: KernelNode) -> Compute:
         c: Array,
         dh: Array,
     ) -> tuple[Array, ...]:
-        inputs = _check_gru(x, h_prev, w_ru, w_c, b_ru, b_c)
+        inputs = check_gru(x, h_prev, w_ru, w_c, b_ru, b_c)
         for value, name in ((r, "r"), (u, "u"), (c, "c"), (dh, "d_h")):
             require(
                 value.shape == h_prev.shape,

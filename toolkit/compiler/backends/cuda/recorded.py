@@ -25,7 +25,7 @@ from toolkit.compiler.ir.block import Block
 from toolkit.compiler.ir.operation import Operation
 from toolkit.compiler.ir.operations.calls import Call
 from toolkit.errors import GraphmillError
-from toolkit.kernels.context import RefVariable
+from toolkit.kernels.context import DEAD, RefVariable
 from toolkit.kernels.cuda.device import CudaDevice
 from toolkit.kernels.cuda.memory import GpuArray
 from toolkit.kernels.cuda.recording import Recording
@@ -42,6 +42,7 @@ _REPLAYED = ("ReadVariableOp", "VarHandleOp", "Variable", "Assign", "Apply", "Re
              "SparseApply", "IsVariableInitialized", "VarIsInitializedOp", "TensorArray", "Stack", "Stateless",
              "_Fused")  # fmt: skip
 _DRAWS = "seed2"
+_TENSORS = (GpuArray, np.ndarray, np.generic, RefVariable)
 
 
 def refusal(block: Block) -> str | None:
@@ -148,6 +149,13 @@ def _own(device: CudaDevice, result: Any) -> Any:
     return result.copy() if isinstance(result, np.ndarray) else result
 
 
+def _is_repeated(result: Any) -> bool:
+    """Whether a replay gives a result of this kind as the step would."""
+    if isinstance(result, ResourceHandle):
+        return result.owned is None
+    return result is None or result is DEAD or isinstance(result, (*_TENSORS, _Cell))
+
+
 class RecordedFunction:
     """An instance of a function that becomes a CUDA graph in its second run.
 
@@ -190,8 +198,12 @@ class RecordedFunction:
                 if given.nbytes > _LARGEST_VALUE:
                     return self._refuse("a large argument is in host memory")
                 inputs.append(np.array(given))
-            else:
-                inputs.append(self._device.copied(given) if isinstance(given, GpuArray) else given)
+            elif isinstance(given, GpuArray):
+                inputs.append(self._device.copied(given))
+            elif given is DEAD or given is None:
+                inputs.append(given)
+            else:  # a stack or list of this step, or a variable that nobody watches
+                return self._refuse(f"an argument is a {type(given).__name__}, which is another one each time")
         found = cells_of(self._function.block, running)
         if found is None:
             return None  # a variable that has no value yet: the step itself says so
@@ -211,6 +223,10 @@ class RecordedFunction:
         # whoever held a variable's array would keep it from being changed in place
         by_array = {id(cell.cell.value): cell for cell in cells}
         results = [by_array.get(id(result), result) for result in results]
+        fresh = next((each for each in results if not _is_repeated(each)), None)
+        if fresh is not None:
+            recording.close()
+            return self._refuse(f"a result is a {type(fresh).__name__}, which has to be made anew each time")
         moved = next((cell for cell in cells if not cell.is_same()), None)
         graph = _Graph(recording, inputs, cells, results)
         if moved is not None:
