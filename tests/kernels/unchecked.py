@@ -23,6 +23,8 @@ UNCHECKED: dict[str, str] = {
     "ResourceGatherNd": "rows out of range are zeros",
     "ReverseSequence": "a length of more than there is turns all of it",
     "ScatterNd": _ROWS,
+    "SparseTensorDenseMatMul": "numbers out of range are left out",
+    "SparseToDense": "numbers out of range are left out, of several for one place the last one stays",
     "SparseSoftmaxCrossEntropyWithLogits": "the loss of a label out of range is NaN, as are its gradients",
     "TruncateDiv": "what is divided by 0 is any number",
     "TruncateMod": "what is divided by 0 is any number",

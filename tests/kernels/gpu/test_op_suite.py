@@ -47,5 +47,6 @@ def test_kernels_have_cases() -> None:
 
 #: op to the tests that run it where it needs more than one node
 ELSEWHERE: dict[str, str] = {
+    "TileGrad": "tests.kernels.gpu.test_slice",
     "TopK": "tests.kernels.gpu.test_sorting",
 }

@@ -61,6 +61,13 @@ def test_integers_of_32_bits_stay_with_the_host() -> None:
     np.testing.assert_array_equal(y, [1, 3])
 
 
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.int64, np.complex128])
+@pytest.mark.parametrize("counts", [[1, 1], [2, 3], [4, 1]])
+def test_gradients_of_copies(dtype: Any, counts: list[int]) -> None:
+    dy = _RNG.integers(-9, 9, (8, 6)).astype(dtype)  # sums of which are exact
+    _agree(Case("TileGrad", [dy, np.array(counts, np.int32)]))
+
+
 def test_what_is_no_view_is_found() -> None:
     base = stand_in((2, 3), np.float32)
     with pytest.raises(InternalError, match="was copied on the host"):

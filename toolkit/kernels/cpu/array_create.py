@@ -252,11 +252,21 @@ def histogram_fixed_width(op: KernelNode) -> Compute:
     return compute
 
 
-@kernel("Bucketize")
-def bucketize(op: KernelNode) -> Compute:
+def bucket_boundaries(op: KernelNode) -> Array:
+    """The boundaries of a node's buckets, float32.
+
+    Raises:
+        InvalidArgumentError: they do not rise.
+    """
     boundaries = np.array(op.attr("boundaries"), np.float32)
     if (boundaries[1:] < boundaries[:-1]).any():
         raise InvalidArgumentError("Expected sorted boundaries", node=op.name)
+    return boundaries
+
+
+@kernel("Bucketize")
+def bucketize(op: KernelNode) -> Compute:
+    boundaries = bucket_boundaries(op)
 
     def compute(x: Array) -> Array:
         return np.searchsorted(boundaries, wide(x), side="right").astype(np.int32)

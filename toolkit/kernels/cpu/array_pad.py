@@ -140,9 +140,12 @@ def tile_counts(x: Any, multiples: Array) -> list[int]:
     return counts
 
 
-@simple("TileGrad")
-def tile_grad(dy: Array, multiples: Array) -> Array:
-    """The sum of the copies."""
+def tile_parts(dy: Any, multiples: Array) -> list[int]:
+    """The shape of a tensor whose copies along each axis have an axis of their own, in front of it.
+
+    Raises:
+        InvalidArgumentError: there are no such copies.
+    """
     counts = to_ints(multiples)
     require(
         len(counts) == dy.ndim,
@@ -152,6 +155,13 @@ def tile_grad(dy: Array, multiples: Array) -> Array:
     for size, count in zip(dy.shape, counts, strict=True):
         require(count > 0 and size % count == 0, f"the multiples {counts} do not divide the shape {shape_text(dy)}")
         split += [count, size // count]
+    return split
+
+
+@simple("TileGrad")
+def tile_grad(dy: Array, multiples: Array) -> Array:
+    """The sum of the copies."""
+    split = tile_parts(dy, multiples)
     wide = dy.astype(np.float32) if dy.dtype.itemsize < 4 and dy.dtype.kind not in "iu" else dy
     return np.asarray(wide.reshape(split).sum(axis=tuple(range(0, 2 * dy.ndim, 2)), dtype=wide.dtype)).astype(dy.dtype)
 

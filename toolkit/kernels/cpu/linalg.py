@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from toolkit.errors import InvalidArgumentError
 from toolkit.kernels.cpu.common import np, require, shape_text, wide
@@ -10,11 +11,11 @@ from toolkit.kernels.registry import Compute, KernelNode, kernel, simple
 from toolkit.kernels.types import Array
 
 
-def check_matrix(x: Array, what: str = "Input") -> None:
+def check_matrix(x: Any, what: str = "Input") -> None:
     require(x.ndim >= 2, f"{what} must be a matrix or a batch of them, got shape {shape_text(x)}")
 
 
-def check_square(x: Array, what: str = "Input matrix") -> None:
+def check_square(x: Any, what: str = "Input matrix") -> None:
     check_matrix(x, what)
     require(x.shape[-1] == x.shape[-2], f"{what} must be square, got {shape_text(x)}")
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from toolkit.errors import InvalidArgumentError
 from toolkit.kernels.cpu.common import np, require, shape_text, wide
 from toolkit.kernels.cpu.linalg import adjoint, check_matrix, check_square, guarded
@@ -11,7 +13,12 @@ from toolkit.kernels.types import Array
 _solve = guarded(np.linalg.solve, "Input matrix is not invertible.")
 
 
-def _check_rows(matrix: Array, rhs: Array) -> None:
+def check_rows_of(matrix: Any, rhs: Any) -> None:
+    """Refuse right-hand sides that a matrix has not as many rows as.
+
+    Raises:
+        InvalidArgumentError: it has not.
+    """
     check_matrix(rhs, "Right-hand side")
     require(
         matrix.shape[-2] == rhs.shape[-2],
@@ -19,7 +26,12 @@ def _check_rows(matrix: Array, rhs: Array) -> None:
     )
 
 
-def _same_batch(matrix: Array, rhs: Array) -> None:
+def check_same_batch(matrix: Any, rhs: Any) -> None:
+    """Refuse batches of different shapes.
+
+    Raises:
+        InvalidArgumentError: they have.
+    """
     require(
         matrix.shape[:-2] == rhs.shape[:-2],
         f"All batch dimensions must match: {shape_text(matrix)} vs. {shape_text(rhs)}",
@@ -32,12 +44,26 @@ def matrix_solve(op: KernelNode) -> Compute:
 
     def compute(matrix: Array, rhs: Array) -> Array:
         check_square(matrix)
-        _check_rows(matrix, rhs)
-        _same_batch(matrix, rhs)
+        check_rows_of(matrix, rhs)
+        check_same_batch(matrix, rhs)
         left = wide(matrix)
         return _solve(adjoint(left) if transposed else left, wide(rhs)).astype(matrix.dtype)
 
     return compute
+
+
+def check_batches(matrix: Any, rhs: Any) -> tuple[int, ...]:
+    """The shape that the batches of both broadcast to.
+
+    Raises:
+        InvalidArgumentError: there is none.
+    """
+    try:
+        return np.broadcast_shapes(matrix.shape[:-2], rhs.shape[:-2])
+    except ValueError:
+        raise InvalidArgumentError(
+            f"The batch dimensions of {shape_text(matrix)} and {shape_text(rhs)} do not broadcast"
+        ) from None
 
 
 @kernel("MatrixTriangularSolve", "BatchMatrixTriangularSolve")
@@ -47,13 +73,8 @@ def matrix_triangular_solve(op: KernelNode) -> Compute:
 
     def compute(matrix: Array, rhs: Array) -> Array:
         check_square(matrix)
-        _check_rows(matrix, rhs)
-        try:
-            np.broadcast_shapes(matrix.shape[:-2], rhs.shape[:-2])
-        except ValueError:
-            raise InvalidArgumentError(
-                f"The batch dimensions of {shape_text(matrix)} and {shape_text(rhs)} do not broadcast"
-            ) from None
+        check_rows_of(matrix, rhs)
+        check_batches(matrix, rhs)
         left = np.tril(wide(matrix)) if lower else np.triu(wide(matrix))
         if transposed:
             left = adjoint(left)
@@ -111,8 +132,8 @@ def matrix_solve_ls(op: KernelNode) -> Compute:
 
     def compute(matrix: Array, rhs: Array, l2: Array) -> Array:
         check_matrix(matrix)
-        _check_rows(matrix, rhs)
-        _same_batch(matrix, rhs)
+        check_rows_of(matrix, rhs)
+        check_same_batch(matrix, rhs)
         require(l2.ndim == 0, f"l2_regularizer must be a scalar, got {shape_text(l2)}")
         require(l2 >= 0, "l2_regularizer must be >= 0.")
         rows, columns = matrix.shape[-2:]

@@ -5,6 +5,8 @@ A quantized tensor is an array of plain integers with the two float32 numbers th
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from toolkit.errors import InvalidArgumentError
@@ -256,12 +258,113 @@ def _wrapped(number: int) -> int:
 # -- quantize and dequantize in one step -----------------------------------------------------------------
 
 
+def round_limits(bits: int, signed: bool, narrow: bool) -> tuple[int, int]:
+    """The lowest and the highest of the integers that numbers are rounded to."""
+    if not signed:
+        return 0, (1 << bits) - 1
+    return -(1 << (bits - 1)) + narrow, (1 << (bits - 1)) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Rounding:
+    """The attributes of a node that rounds to a few bits and back.
+
+    Attributes:
+        signed, narrow: which integers there are.
+        is_given: the range is; else it is that of the numbers.
+        bits: None where they are an argument.
+        axis: of channels that have ranges of their own; -1 for none.
+        half_up: halves go up, not to the even number.
+        fixed: the range, where the attributes have it.
+        is_loose: a vector of one is taken for a scalar.
+    """
+
+    signed: bool
+    narrow: bool
+    is_given: bool
+    bits: int | None
+    axis: int
+    half_up: bool
+    fixed: tuple[float, float] | None
+    is_loose: bool
+
+    def limits(self, bits: int) -> tuple[int, int]:
+        """The lowest and the highest of the integers."""
+        return round_limits(bits, self.signed, self.narrow)
+
+
+def rounding_of(op: KernelNode) -> Rounding:
+    """The attributes of a node."""
+    first, third = op.op == "QuantizeAndDequantize", op.op == "QuantizeAndDequantizeV3"
+    return Rounding(
+        signed=bool(op.attr("signed_input")),
+        narrow=False if first else bool(op.attr("narrow_range")),
+        is_given=bool(op.attr("range_given")),
+        bits=None if third else op.attr("num_bits"),
+        axis=-1 if first else op.attr("axis"),
+        half_up=not first and not third and op.text("round_mode") == "HALF_UP",
+        fixed=(op.attr("input_min"), op.attr("input_max")) if first else None,
+        is_loose=third,
+    )
+
+
+def rounding_bits(rounding: Rounding, arguments: Sequence[Array]) -> int:
+    """How many bits numbers are rounded to; `arguments` are those behind the numbers.
+
+    Raises:
+        InvalidArgumentError: there are no so many.
+    """
+    bits = rounding.bits
+    if bits is None:
+        require_scalar(arguments[2], "num_bits")
+        bits = int(arguments[2])
+    signed = rounding.signed
+    require(
+        0 < bits < (63 if signed else 64) and (bits > 1 or not signed),
+        f"num_bits is out of range: {bits} with signed_input {signed}",
+    )
+    return bits
+
+
+def range_given(rounding: Rounding, x: Any, arguments: Sequence[Array]) -> tuple[Array, Array] | None:
+    """The range of all numbers as scalars, or of each channel as vectors; None where it is that of the numbers.
+
+    Raises:
+        InvalidArgumentError: there is no such axis, or the range is none.
+    """
+    axis = rounding.axis
+    if axis != -1:
+        require(
+            0 <= axis < x.ndim,
+            f"Axis requested is larger than input dimensions. Axis: {axis} Input Dimensions: {x.ndim}",
+        )
+    if not rounding.is_given:
+        return None
+    kind = np.float32 if x.dtype.itemsize < 4 else x.dtype.type
+    if rounding.fixed is not None:
+        a, b = (np.asarray(kind(end)) for end in rounding.fixed)
+    else:
+        a, b = wide(arguments[0]), wide(arguments[1])
+    if axis != -1:
+        require(
+            a.shape == b.shape == (x.shape[axis],),
+            f"input_min and input_max must be vectors of {x.shape[axis]} elements",
+        )
+    elif rounding.fixed is None:
+        require(
+            a.size == b.size == 1 and (a.ndim == 0 or rounding.is_loose),
+            f"input_min and input_max must be scalars, got {shape_text(a)} and {shape_text(b)}",
+        )
+        a, b = a.reshape(()), b.reshape(())
+    require((a <= b).all(), f"Invalid range: input_min {a} > input_max {b}")
+    return a, b
+
+
 def _round_trip(
     x: Array, a: Array, b: Array, bits: int, *, signed: bool, narrow: bool, clamp: bool, half_up: bool
 ) -> Array:
     dtype = x.dtype
-    low = (-(1 << (bits - 1)) + narrow) if signed else 0
-    high = (1 << (bits - 1)) - 1 if signed else (1 << bits) - 1
+    low, high = round_limits(bits, signed, narrow)
     kind = dtype.type
     from_low = np.where(low * a > 0, kind(low) / np.where(a == 0, kind(1), a), np.finfo(dtype).max)
     from_high = np.where(high * b > 0, kind(high) / np.where(b == 0, kind(1), b), np.finfo(dtype).max)
@@ -277,45 +380,14 @@ def _round_trip(
 
 @kernel("QuantizeAndDequantize", "QuantizeAndDequantizeV2", "QuantizeAndDequantizeV3", "QuantizeAndDequantizeV4")
 def quantize_and_dequantize(op: KernelNode) -> Compute:
-    signed, given = bool(op.attr("signed_input")), bool(op.attr("range_given"))
-    first = op.op == "QuantizeAndDequantize"
-    bits_attr = None if op.op == "QuantizeAndDequantizeV3" else op.attr("num_bits")
-    narrow = False if first else bool(op.attr("narrow_range"))
-    axis = -1 if first else op.attr("axis")
-    half_up = op.op in ("QuantizeAndDequantizeV2", "QuantizeAndDequantizeV4") and op.text("round_mode") == "HALF_UP"
-    loose = op.op == "QuantizeAndDequantizeV3"  # takes a vector of one for a scalar
-    fixed = (op.attr("input_min"), op.attr("input_max")) if first else (0.0, 0.0)
+    rounding = rounding_of(op)
+    axis = rounding.axis
 
     def compute(x: Array, *args: Array) -> Array:
-        if bits_attr is None:
-            require_scalar(args[2], "num_bits")
-        bits = int(args[2]) if bits_attr is None else bits_attr
-        require(
-            0 < bits < (63 if signed else 64) and (bits > 1 or not signed),
-            f"num_bits is out of range: {bits} with signed_input {signed}",
-        )
-        values = wide(x)
-        kind = values.dtype.type
-        if axis != -1:
-            require(
-                0 <= axis < x.ndim,
-                f"Axis requested is larger than input dimensions. Axis: {axis} Input Dimensions: {x.ndim}",
-            )
-        if given:
-            a, b = (kind(fixed[0]), kind(fixed[1])) if first else (wide(args[0]), wide(args[1]))
-            if axis != -1:
-                require(
-                    a.shape == b.shape == (x.shape[axis],),
-                    f"input_min and input_max must be vectors of {x.shape[axis]} elements",
-                )
-                a, b = per_channel(a, x.ndim, axis), per_channel(b, x.ndim, axis)
-            elif not first:
-                require(
-                    a.size == b.size == 1 and (a.ndim == 0 or loose),
-                    f"input_min and input_max must be scalars, got {shape_text(a)} and {shape_text(b)}",
-                )
-                a, b = a.reshape(()), b.reshape(())
-            require((a <= b).all(), f"Invalid range: input_min {a} > input_max {b}")
+        bits = rounding_bits(rounding, args)
+        values, found = wide(x), range_given(rounding, x, args)
+        if found is not None:
+            a, b = found if axis == -1 else (per_channel(end, x.ndim, axis) for end in found)
         elif not x.size:  # nothing to find a range of
             return x
         else:
@@ -323,10 +395,25 @@ def quantize_and_dequantize(op: KernelNode) -> Compute:
             a, b = values.min(axis=axes, keepdims=axis != -1), values.max(axis=axes, keepdims=axis != -1)
         return _round_trip(
             values, np.asarray(a, values.dtype), np.asarray(b, values.dtype), bits,
-            signed=signed, narrow=narrow, clamp=given, half_up=half_up,
+            signed=rounding.signed, narrow=rounding.narrow, clamp=rounding.is_given, half_up=rounding.half_up,
         ).astype(x.dtype)  # fmt: skip
 
     return compute
+
+
+def check_range_gradient(dy: Any, x: Any, low: Array, high: Array, axis: int) -> None:
+    """Refuse gradients that are none of an input, or ranges that are none of its channels.
+
+    Raises:
+        InvalidArgumentError: the shapes say so, or there is no such axis.
+    """
+    require(dy.shape == x.shape, f"gradient and input must be the same size: {shape_text(dy)} vs. {shape_text(x)}")
+    if axis == -1:
+        require_scalar(low, "input_min")
+        require_scalar(high, "input_max")
+        return
+    require(0 <= axis < x.ndim, f"Axis should be -1 or 0 or a positive value less than {x.ndim}, got {axis}")
+    require(low.shape == high.shape == (x.shape[axis],), f"input_min and input_max must have {x.shape[axis]} elements")
 
 
 @kernel("QuantizeAndDequantizeV4Grad")
@@ -335,20 +422,9 @@ def quantize_and_dequantize_grad(op: KernelNode) -> Compute:
     axis = op.attr("axis")
 
     def compute(dy: Array, x: Array, low: Array, high: Array) -> tuple[Array, Array, Array]:
-        require(dy.shape == x.shape, f"gradient and input must be the same size: {shape_text(dy)} vs. {shape_text(x)}")
-        if axis == -1:
-            require_scalar(low, "input_min")
-            require_scalar(high, "input_max")
-            a, b = low, high
-        else:
-            require(
-                0 <= axis < x.ndim,
-                f"Axis should be -1 or 0 or a positive value less than {x.ndim}, got {axis}",
-            )
-            require(
-                low.shape == high.shape == (x.shape[axis],),
-                f"input_min and input_max must have {x.shape[axis]} elements",
-            )
+        check_range_gradient(dy, x, low, high, axis)
+        a, b = low, high
+        if axis != -1:
             a, b = per_channel(low, x.ndim, axis), per_channel(high, x.ndim, axis)
         inside = (x >= a) & (x <= b)
         return np.where(inside, dy, np.zeros((), dy.dtype)), np.zeros_like(low), np.zeros_like(high)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from toolkit.errors import InvalidArgumentError
 from toolkit.kernels.cpu.common import integer, np, require, require_scalar, require_vector, shape_text, to_ints
@@ -83,27 +84,33 @@ def sorted_order(indices: Array) -> Array:
     return np.lexsort(indices.T[::-1])
 
 
+def check_dense_shape(indices: Any, shape: Array, values: Any, default: Array) -> tuple[list[int], int]:
+    """The shape of a dense tensor, and how many numbers are put into it.
+
+    Raises:
+        InvalidArgumentError: there is no value, or no coordinates, for each.
+    """
+    require(indices.ndim <= 2, f"sparse_indices should be a scalar, vector, or matrix, got shape {shape_text(indices)}")
+    require_vector(shape, "output_shape")
+    require_scalar(default, "default_value")
+    count = indices.shape[0] if indices.ndim else 1
+    depth = indices.shape[1] if indices.ndim == 2 else 1
+    require(depth == len(shape), f"output_shape has incorrect number of elements: {len(shape)} should be: {depth}")
+    require(
+        values.ndim == 0 or values.shape == (count,),
+        f"sparse_values has incorrect shape {shape_text(values)}, should be [] or [{count}]",
+    )
+    require((shape >= 0).all(), f"output_shape must be non-negative, got {to_ints(shape)}")
+    return to_ints(shape), count
+
+
 @kernel("SparseToDense")
 def sparse_to_dense(op: KernelNode) -> Compute:
     validate = bool(op.attr("validate_indices"))
 
     def compute(indices: Array, shape: Array, values: Array, default: Array) -> Array:
-        require(
-            indices.ndim <= 2, f"sparse_indices should be a scalar, vector, or matrix, got shape {shape_text(indices)}"
-        )
-        require_vector(shape, "output_shape")
-        require_scalar(default, "default_value")
-        count = len(indices) if indices.ndim else 1
-        rows = indices.reshape(count, indices.shape[1] if indices.ndim == 2 else 1)
-        require(
-            rows.shape[1] == len(shape),
-            f"output_shape has incorrect number of elements: {len(shape)} should be: {rows.shape[1]}",
-        )
-        require(
-            values.ndim == 0 or values.shape == (count,),
-            f"sparse_values has incorrect shape {shape_text(values)}, should be [] or [{count}]",
-        )
-        require((shape >= 0).all(), f"output_shape must be non-negative, got {to_ints(shape)}")
+        _, count = check_dense_shape(indices, shape, values, default)
+        rows = indices.reshape(count, len(shape))
         if validate:
             check_order(rows, shape)
         else:

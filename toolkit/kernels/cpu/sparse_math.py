@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from toolkit.errors import InvalidArgumentError
 from toolkit.kernels.cpu.common import np, require, require_scalar, shape_text, to_ints, wide
@@ -19,27 +20,13 @@ def sparse_dense_matmul(op: KernelNode) -> Compute:
     adjoint_a, adjoint_b = bool(op.attr("adjoint_a")), bool(op.attr("adjoint_b"))
 
     def compute(indices: Array, values: Array, shape: Array, b: Array) -> Array:
-        require(b.ndim == 2, f"Tensor 'b' is not a matrix: {shape_text(b)}")
-        require(shape.ndim == 1, "Tensor 'a_shape' is not a vector")
-        require(len(shape) == 2, f"Tensor 'a_shape' must have 2 elements, got {len(shape)}")
-        require(values.ndim == 1, "Tensor 'a_values' is not a vector")
-        require(indices.ndim == 2, "Tensor 'a_indices' is not a matrix")
-        require(len(indices) == len(values), "Number of rows of a_indices does not match number of entries in a_values")
-        require(
-            indices.shape[1] == 2,
-            f"Number of columns of a_indices does not match number of entries in a_shape: {indices.shape[1]} vs. 2",
-        )
+        out_rows, inner, _ = check_product(indices, values, shape, b, adjoint_a, adjoint_b)
         rows, columns = indices[:, 0], indices[:, 1]
-        out_rows, inner = to_ints(shape)
         if adjoint_a:
-            rows, columns, out_rows, inner = columns, rows, inner, out_rows
+            rows, columns = columns, rows
             values = np.conj(values) if values.dtype.kind == "c" else values
         if adjoint_b:
             b = np.conj(b.T) if b.dtype.kind == "c" else b.T
-        require(
-            inner == b.shape[0],
-            f"Cannot multiply A and B because inner dimension does not match: {inner} vs. {b.shape[0]}",
-        )
         check_columns(columns, inner)
         require(
             not len(rows) or (rows.min() >= 0 and rows.max() < out_rows),
@@ -50,6 +37,35 @@ def sparse_dense_matmul(op: KernelNode) -> Compute:
         return out.astype(b.dtype)
 
     return compute
+
+
+def check_product(
+    indices: Any, values: Any, shape: Array, b: Any, adjoint_a: bool, adjoint_b: bool
+) -> tuple[int, int, int]:
+    """Rows of the product of a sparse matrix and a dense one, what is added up, and columns.
+
+    Raises:
+        InvalidArgumentError: they do not fit, or are none.
+    """
+    require(b.ndim == 2, f"Tensor 'b' is not a matrix: {shape_text(b)}")
+    require(shape.ndim == 1, "Tensor 'a_shape' is not a vector")
+    require(len(shape) == 2, f"Tensor 'a_shape' must have 2 elements, got {len(shape)}")
+    require(values.ndim == 1, "Tensor 'a_values' is not a vector")
+    require(indices.ndim == 2, "Tensor 'a_indices' is not a matrix")
+    require(
+        indices.shape[0] == values.shape[0],
+        "Number of rows of a_indices does not match number of entries in a_values",
+    )
+    require(
+        indices.shape[1] == 2,
+        f"Number of columns of a_indices does not match number of entries in a_shape: {indices.shape[1]} vs. 2",
+    )
+    rows, inner = to_ints(shape)
+    if adjoint_a:
+        rows, inner = inner, rows
+    height, columns = b.shape[::-1] if adjoint_b else b.shape
+    require(inner == height, f"Cannot multiply A and B because inner dimension does not match: {inner} vs. {height}")
+    return rows, inner, columns
 
 
 def check_columns(columns: Array, limit: int) -> None:

@@ -20,6 +20,7 @@ from toolkit.kernels.cuda.simt.builder import KernelBuilder
 from toolkit.kernels.cuda.simt.ir import TYPES, SimtKernel, Value
 from toolkit.kernels.gpu.block_sums import sum_of_block
 from toolkit.kernels.gpu.indexing import BLOCK, Divisor, blocks_for, coordinates, divisors, index_type
+from toolkit.kernels.gpu.reduce_code import largest, smallest
 from toolkit.kernels.gpu.registering import gpu_kernel
 from toolkit.kernels.registry import Compute, KernelNode
 
@@ -29,17 +30,6 @@ _NAMES = {"RGBToHSV": "rgb_to_hsv", "HSVToRGB": "hsv_to_rgb", "AdjustHue": "hue"
 
 def _number(k: KernelBuilder, like: Lanes, value: float) -> Value:
     return k.number(value, like.type)
-
-
-def _largest(k: KernelBuilder, a: Lanes, b: Lanes) -> Lanes:
-    """As np.maximum: NaN wins."""
-    chosen = k.select(k.compare("ogt", a, b), a, b)
-    return k.select(k.compare("uno", a, b), k.add(a, b), chosen)
-
-
-def _smallest(k: KernelBuilder, a: Lanes, b: Lanes) -> Lanes:
-    chosen = k.select(k.compare("olt", a, b), a, b)
-    return k.select(k.compare("uno", a, b), k.add(a, b), chosen)
 
 
 def _unit(k: KernelBuilder, x: Lanes) -> Lanes:
@@ -83,7 +73,7 @@ def _fractions(k: KernelBuilder, hue: Lanes) -> _Pixel:
 
 def _extremes(k: KernelBuilder, rgb: _Pixel) -> tuple[Lanes, Lanes]:
     red, green, blue = rgb
-    return _largest(k, _largest(k, red, green), blue), _smallest(k, _smallest(k, red, green), blue)
+    return largest(k, largest(k, red, green), blue), smallest(k, smallest(k, red, green), blue)
 
 
 def _to_hsv(k: KernelBuilder, rgb: _Pixel) -> _Pixel:

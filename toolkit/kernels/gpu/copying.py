@@ -1,8 +1,9 @@
 """Copies between parts of tensors, whatever their type: elements are words of 1, 2, 4 or 8 bytes.
 
 There are two kernels. One has a thread for each element, which goes through the target in order. Where the source is
-read across its rows, a transpose, a block reads a tile of 32 x 32 along the rows of the source, and writes it along
-those of the target from shared memory (33 words a row, for else all threads of a warp would ask the same bank).
+read across its rows, a transpose, a block reads a square tile along the rows of the source, and writes it along those
+of the target from shared memory. Rows of the tile are one word of 32 bits longer, for else all threads of a warp would
+ask the same bank.
 """
 
 from __future__ import annotations
@@ -22,8 +23,9 @@ from toolkit.kernels.gpu.layout import ElementLayout, Pair
 
 #: the type of a word of so many bytes
 WORDS = {1: "i8", 2: "i16", 4: "i32", 8: "i64"}
-_TILE = 32
-_TILE_ROWS = BLOCK // _TILE
+#: the side of a tile, by the bytes of an element: rows of 128 bytes are what a warp reads at once, and a tile of a
+#: larger side would leave a multiprocessor too few blocks
+_SIDES = {1: 64, 2: 64, 4: 32, 8: 32}
 #: a tile that is used by a quarter or less is no faster than a thread for each element
 _LEAST_TILED = 8
 #: what libraries ask of the address of a tensor, in bytes; a part that lies otherwise is copied
@@ -52,7 +54,9 @@ def _tiled(width: int, batches: int, type: str) -> SimtKernel:
     """Tiles; x is dense along the rows of the tile, y along its columns, and there are `batches` dimensions more."""
     k = KernelBuilder(f"transpose{batches}_{WORDS[width]}", BLOCK)
     x, y = k.buffer("x", WORDS[width]), k.buffer("y", WORDS[width], written=True)
-    tile = k.shared("tile", WORDS[width], _TILE * (_TILE + 1))
+    across = _SIDES[width]
+    pitch, lines = across + max(1, 4 // width), BLOCK // across
+    tile = k.shared("tile", WORDS[width], across * pitch)
     source, target = k.scalar("source", type), k.scalar("target", type)
     rows, columns = k.scalar("rows", type), k.scalar("columns", type)
     x_step, y_step = k.scalar("x_step", type), k.scalar("y_step", type)
@@ -62,28 +66,28 @@ def _tiled(width: int, batches: int, type: str) -> SimtKernel:
     for at, (x_by, y_by) in zip(places, steps, strict=False):
         source = k.add(source, k.mul(at, x_by))
         target = k.add(target, k.mul(at, y_by))
-    side = k.number(_TILE, type)
+    side = k.number(across, type)
     first_row, first_column = k.mul(places[-2], side), k.mul(places[-1], side)
-    lane = k.both(k.thread, k.number(_TILE - 1, "i32"))
-    line = k.binary("lshr", k.thread, k.number(5, "i32"))
-    for start in range(0, _TILE, _TILE_ROWS):
+    lane = k.both(k.thread, k.number(across - 1, "i32"))
+    line = k.binary("lshr", k.thread, k.number(across.bit_length() - 1, "i32"))
+    for start in range(0, across, lines):
         column = k.add(line, k.number(start, "i32"))
         a, b = k.add(first_row, k.convert(lane, type)), k.add(first_column, k.convert(column, type))
         with k.when(k.both(k.compare("slt", a, rows), k.compare("slt", b, columns))):
             value = k.load(x, k.add(source, k.add(a, k.mul(b, x_step))))
-            k.store(tile, k.add(k.mul(column, k.number(_TILE + 1, "i32")), lane), value)
+            k.store(tile, k.add(k.mul(column, k.number(pitch, "i32")), lane), value)
     k.barrier()
-    for start in range(0, _TILE, _TILE_ROWS):
+    for start in range(0, across, lines):
         row = k.add(line, k.number(start, "i32"))
         a, b = k.add(first_row, k.convert(row, type)), k.add(first_column, k.convert(lane, type))
         with k.when(k.both(k.compare("slt", a, rows), k.compare("slt", b, columns))):
-            value = k.load(tile, k.add(k.mul(lane, k.number(_TILE + 1, "i32")), row))
+            value = k.load(tile, k.add(k.mul(lane, k.number(pitch, "i32")), row))
             k.store(y, k.add(target, k.add(k.mul(a, y_step), b)), value)
     return k.finish()
 
 
 @functools.lru_cache(maxsize=1 << 12)
-def _plan(
+def plan(
     source: ElementLayout, target: ElementLayout, width: int, aligned: int, extent: int
 ) -> tuple[SimtKernel, int, list[int]]:
     """Kernel, blocks and numbers for a copy; `extent` is the elements of the larger tensor."""
@@ -93,7 +97,7 @@ def _plan(
     last = len(pair.sizes) - 1
     if 0 <= rows < last and pair.target[-1] == 1 and min(pair.sizes[rows], pair.sizes[-1]) >= _LEAST_TILED:
         others = [d for d in range(last) if d != rows]
-        across, along = -(-pair.sizes[rows] // _TILE), -(-pair.sizes[-1] // _TILE)
+        across, along = (-(-pair.sizes[d] // _SIDES[word]) for d in (rows, -1))
         steps = [step for d in others for step in (pair.source[d], pair.target[d])]
         grid = [*(pair.sizes[d] for d in others), across, along]
         numbers = [pair.source_first, pair.target_first, pair.sizes[rows], pair.sizes[-1], pair.source[-1],
@@ -116,7 +120,7 @@ def copy_part(device: CudaDevice, x: GpuArray, source: ElementLayout, y: GpuArra
         )
         return
     aligned = math.gcd(x.address, y.address, 8)
-    kernel, blocks, numbers = _plan(source, target, width, aligned, max(x.size, y.size))
+    kernel, blocks, numbers = plan(source, target, width, aligned, max(x.size, y.size))
     device.launch(kernel, blocks, x, y, *numbers)
 
 

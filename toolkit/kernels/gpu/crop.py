@@ -7,12 +7,13 @@ the value outside, for the numbers of the images are in the memory of the GPU.
 from __future__ import annotations
 
 import functools
+from typing import Any
 
 import numpy as np
 
 from toolkit.kernels.cpu.image_crop import check_crop, check_crop_of_boxes, check_crop_of_image, crop_method
 from toolkit.kernels.cpu.native.code import Lanes
-from toolkit.kernels.cuda.device import device_of
+from toolkit.kernels.cuda.device import CudaDevice, device_of
 from toolkit.kernels.cuda.memory import GpuArray
 from toolkit.kernels.cuda.simt.builder import KernelBuilder
 from toolkit.kernels.cuda.simt.ir import TYPES, WARP, SimtKernel, Value
@@ -206,6 +207,13 @@ def _narrowed(type: str) -> SimtKernel:
     return k.finish()
 
 
+def narrowed(device: CudaDevice, x: GpuArray, dtype: Any) -> GpuArray:
+    """float32 numbers as ones of a narrower type."""
+    y = device.empty(x.shape, dtype)
+    device.launch(_narrowed(TYPES[y.dtype.name]), blocks_for(y.size), x, y, y.size)
+    return y
+
+
 @gpu_kernel("CropAndResizeGradImage")
 def gradient_of_image(op: KernelNode) -> Compute:
     """Narrow floats are added in float32 and rounded once."""
@@ -226,11 +234,7 @@ def gradient_of_image(op: KernelNode) -> Compute:
                 kernel, count, more = _image_gradient(*names), grads.size, ()
             numbers = _Crops.numbers(grads.shape, shape, count, type)
             device.launch(kernel, blocks_for(count, kernel.block), grads, dx, boxes, index, *numbers, *more)
-        if dtype == wide:
-            return dx
-        y = device.empty(shape, dtype)
-        device.launch(_narrowed(TYPES[dtype.name]), blocks_for(y.size), dx, y, y.size)
-        return y
+        return dx if dtype == wide else narrowed(device, dx, dtype)
 
     return compute
 

@@ -17,12 +17,13 @@ from toolkit.kernels.cuda.simt.ir import Value
 
 #: threads of a block, where nothing asks for another number: eight warps keep a multiprocessor busy on every GPU
 BLOCK = 256
-_MOST_32 = (1 << 31) - 1
+#: the largest position of 32 bits
+MOST_32 = (1 << 31) - 1
 
 
 def index_type(*sizes: int) -> str:
     """The type of positions in tensors of these many elements, counted in whole blocks."""
-    return "i32" if max(sizes, default=0) <= _MOST_32 - BLOCK else "i64"
+    return "i32" if max(sizes, default=0) <= MOST_32 - BLOCK else "i64"
 
 
 def blocks_for(count: int, block: int = BLOCK) -> int:

@@ -12,7 +12,7 @@ from typing import Any, cast
 import numpy as np
 
 from toolkit.errors import GraphError
-from toolkit.graph import dtypes
+from toolkit.graph import dtypes, opdefs
 from toolkit.graph.dtypes import DType
 from toolkit.graph.node import Node
 from toolkit.kernels import facts, registry
@@ -36,7 +36,8 @@ def known_types(op: str) -> Mapping[str, frozenset[DType]]:
         raise GraphError(f"TensorFlow has no kernel for {op} on GPUs")
     found: dict[str, frozenset[DType]] = {}
     constrained: list[set[str]] = [set(entry.get("where") or ()) for entry in entries]
-    for attr in sorted(constrained[0].intersection(*constrained[1:])):
+    there = opdefs.require_for(op, "a kernel").attrs  # a registration may name an attribute that the op has no more
+    for attr in sorted(constrained[0].intersection(*constrained[1:], there)):
         names: set[Any] = {name for entry in entries for name in entry["where"][attr]}
         if all(isinstance(name, str) and name.startswith("DT_") for name in names):
             found[attr] = frozenset(dtypes.from_name(name) for name in names)
