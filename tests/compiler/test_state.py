@@ -179,7 +179,9 @@ def test_errors_name_the_node_that_failed() -> None:
 def test_settings_are_checked() -> None:
     with gm.Graph().as_default() as graph:
         gm.constant(1.0)
-    with pytest.raises(UsageError, match=r"'f16' is not a precision; did you mean 'bf16'\? Expected f32, bf16, exact"):
+    with pytest.raises(
+        UsageError, match=r"'f16' is not a precision; did you mean 'bf16'\? Expected f32, tf32, bf16, exact"
+    ):
         Session(graph, precision="f16")
     with pytest.raises(UsageError, match="0 threads"):
         Session(graph, threads=0)

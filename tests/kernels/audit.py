@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from toolkit.formats.code_cache import cache_folders
 from toolkit.policy import outside
 
 _running = threading.local()
@@ -25,6 +26,7 @@ _OURS = tuple(
         Path(__file__).resolve().parent.parent.parent / "toolkit",
         Path(__file__).resolve().parent.parent.parent / "schemas",
         "/proc", "/sys", "/lib", "/usr/lib", "/etc/ld.so.cache", "/dev/null",
+        *cache_folders(),  # a kernel for GPUs is compiled when it is launched first, and kept there
     )
 )  # fmt: skip
 

@@ -527,7 +527,7 @@ def compile_cuda(block: Block, settings: Settings, excluded: dict[str, str], run
 
     passes = () if settings.defines else CUDA_PASSES
     apply_passes(block, Compilation(block, settings, excluded, running), passes)
-    return emit(block)
+    return emit(block, tf32=settings.allows_tf32)
 
 
 Backend = Callable[[Block, Settings, dict[str, str], RunningStep], Executable]

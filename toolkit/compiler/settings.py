@@ -11,7 +11,7 @@ from toolkit.target.target import Target
 
 #: threads that one thing of a session may be given; more than any machine has processors
 MAX_THREADS = 1024
-PRECISIONS = ("f32", "bf16", "exact")
+PRECISIONS = ("f32", "tf32", "bf16", "exact")
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,9 @@ class Settings:
     round_trip: make sure that the text form of every program, before its passes and behind them, is read as the same.
     verify: make sure behind every pass that the program is well-formed; where it is not, that is an error.
     precision: "f32"; "bf16" for convolutions and matrix products with half the memory and twice the speed where
-        the processor has it, and two or three significant digits; or "exact" for the kernels that define the ops and
+        the processor has it, and two or three significant digits; "tf32", which is f32 but for convolutions and matrix
+        products on GPUs, whose tensor cores take 10 bits of the mantissa and are several times as fast (so does "bf16"
+        there); or "exact" for the kernels that define the ops and
         nothing that computes otherwise: no oneDNN, no machine code, no Winograd, no folded weights (numerics.txt).
     stages: a folder that programs are written to, in text form, after each pass.
     threads: of a kernel; None for one for each processor that nothing else keeps busy (`target.load`).
@@ -55,6 +57,11 @@ class Settings:
     def defines(self) -> bool:
         """Whether ops are computed by the kernels that define them."""
         return self.precision == "exact"
+
+    @property
+    def allows_tf32(self) -> bool:
+        """Whether tensor cores may multiply float32 numbers with 10 bits of their mantissas."""
+        return self.precision in ("tf32", "bf16")
 
     @staticmethod
     def current(

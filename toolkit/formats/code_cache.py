@@ -237,13 +237,23 @@ def cache_of_user() -> CodeCache | None:
     Raises:
         UsageError: GRAPHMILL_CACHE names no absolute path.
     """
+    folders = cache_folders()
+    return CodeCache(*folders) if folders else None
+
+
+def cache_folders() -> tuple[Path, Path] | tuple[()]:
+    """The folders of entries and of the key; nothing where there is no cache.
+
+    Raises:
+        UsageError: GRAPHMILL_CACHE names no absolute path.
+    """
     chosen = os.environ.get(VARIABLE, "")
     if chosen == "off" or not hasattr(os, "geteuid"):
-        return None
+        return ()
     if chosen and not chosen.startswith(os.sep):
         raise UsageError(f"{VARIABLE} is '{chosen}'; expected an absolute path, or off")
     caches, states = _base("XDG_CACHE_HOME", ".cache"), _base("XDG_STATE_HOME", ".local/state")
     if states is None or (caches is None and not chosen):
-        return None
+        return ()
     folder = Path(chosen) if chosen else Path(str(caches)) / "graphmill" / "code"
-    return CodeCache(folder, states / "graphmill")
+    return folder, states / "graphmill"

@@ -22,14 +22,18 @@ class CudaFunction(KernelFunction):
 
     device: CudaDevice
     why_not: str | None
+    tf32: bool
 
     def instantiate(self) -> Any:
         """An instance with a graph of its own."""
-        return RecordedFunction(self, self.device, self.why_not)
+        return RecordedFunction(self, self.device, self.why_not, tf32=self.tf32)
 
 
-def emit(block: Block) -> CudaFunction:
+def emit(block: Block, *, tf32: bool = False) -> CudaFunction:
     """The function of a block of calls, fused kernels, branches and loops.
+
+    Args:
+        tf32: products of float32 numbers may be computed so.
 
     Raises:
         NotSupportedError: there is an operation in it that nothing is behind.
@@ -37,7 +41,7 @@ def emit(block: Block) -> CudaFunction:
     device = device_named(block.device)
     made = CudaEmitter(block, device).write()
     assert isinstance(made, CudaFunction)
-    made.device = device
+    made.device, made.tf32 = device, tf32
     made.why_not = refusal(block)
     if made.why_not is not None:
         block.notes.append(f"the step runs launch by launch, not as a CUDA graph: {made.why_not}")

@@ -27,6 +27,7 @@ from toolkit.compiler.ir.operations.calls import Call
 from toolkit.errors import GraphmillError
 from toolkit.kernels.context import DEAD, RefVariable
 from toolkit.kernels.cuda.device import CudaDevice
+from toolkit.kernels.cuda.libraries.precision import allow_tf32
 from toolkit.kernels.cuda.memory import GpuArray
 from toolkit.kernels.cuda.recording import Recording
 from toolkit.kernels.handles import ResourceHandle
@@ -162,18 +163,21 @@ class RecordedFunction:
     Args:
         function: the plan's.
         why_not: why it cannot; None where it may.
+        tf32: products of float32 numbers may be computed so.
     """
 
-    def __init__(self, function: KernelFunction, device: CudaDevice, why_not: str | None):
+    def __init__(self, function: KernelFunction, device: CudaDevice, why_not: str | None, *, tf32: bool = False):
         self._function = function
         self._device = device
         self._why_not = why_not
+        self._tf32 = tf32
         self._graph: _Graph | None = None
         self._runs = 0
         self._recordings = 0
 
     def run(self, arguments: Sequence[Any], running: RunningStep) -> list[Any]:
         """Execute once; see `backends.base.Instance`."""
+        allow_tf32(self._tf32)
         if self._device.is_recording:  # it is a part of another step
             return self._function.run(arguments, running)
         graph = self._graph

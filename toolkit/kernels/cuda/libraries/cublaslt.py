@@ -177,7 +177,7 @@ class CublasLt:
     # -- plans
 
     def _needed(self, product: Product, bits: int, bias: Span | None, auxiliary: Span | None) -> _Plan:
-        """The plan for operands at such addresses, and memory for it.
+        """The plan for operands at such addresses.
 
         Raises:
             LibraryError: there is none, or what is given is not what the product needs.
@@ -186,7 +186,6 @@ class CublasLt:
         plan = self._plan(product, bits & -bits or _ALIGNMENT)
         if plan is None:
             raise LibraryError(f"cuBLASLt has no algorithm for {product}")
-        self._scratch = self._workspace.of(WORKSPACE).address
         return plan
 
     def _plan(self, product: Product, alignment: int) -> _Plan | None:
@@ -194,7 +193,9 @@ class CublasLt:
         key = product, alignment
         if key not in self._plans:
             self._enter()
-            self._plans[key] = self._make(product, alignment) if product.dtype in _TYPES else None
+            plan = self._plans[key] = self._make(product, alignment) if product.dtype in _TYPES else None
+            if plan is not None and plan.workspace:
+                self._scratch = self._workspace.of(WORKSPACE).address
         return self._plans[key]
 
     def _make(self, product: Product, alignment: int) -> _Plan | None:
