@@ -18,6 +18,7 @@ UNCHECKED: dict[str, str] = {
     "Gather": "rows out of range are zeros",
     "GatherNd": "rows out of range are zeros",
     "GatherV2": "rows out of range are zeros",
+    "HistogramFixedWidth": "NaN is in no bin",
     "Mod": "what is divided by 0 is any number",
     "ResourceGather": "rows out of range are zeros",
     "ResourceGatherNd": "rows out of range are zeros",
@@ -40,10 +41,14 @@ UNCHECKED: dict[str, str] = {
         for rule in ("Adadelta", "Adagrad", "AdagradV2", "Ftrl", "FtrlV2", "KerasMomentum", "ProximalAdagrad")
     },
     **{
-        f"{kind}{how}{version}": "rows of segments that do not rise are added where they say"
-        for kind, hows in (("Segment", ("Sum", "Prod", "Mean", "Min", "Max")),
-                           ("SparseSegment", ("Sum", "Mean", "SqrtN")))
-        for how in hows
+        f"Segment{how}{version}": "rows of segments that do not rise are added where they say"
+        for how in ("Sum", "Prod", "Mean", "Min", "Max")
         for version in ("", "V2")
+    },
+    **{f"UnsortedSegment{how}": "rows of segments out of range are left out" for how in ("Sum", "Prod", "Max", "Min")},
+    **{
+        f"SparseSegment{how}{rest}": "rows whose segment or index is out of range are left out"
+        for how in ("Sum", "Mean", "SqrtN")
+        for rest in ("", "WithNumSegments", "Grad", "GradV2")
     },
 }  # fmt: skip

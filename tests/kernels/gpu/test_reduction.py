@@ -13,6 +13,8 @@ from toolkit.kernels.cuda.simt import machine, ptx
 from toolkit.kernels.gpu.reduce_kernels import Stage, columns_by_tiles, rows_by_blocks, rows_by_lanes
 from toolkit.kernels.gpu.reduce_launch import collapse
 from toolkit.kernels.gpu.reduction import reduction_of
+from toolkit.kernels.gpu.scan import scan_of
+from toolkit.kernels.gpu.scan_kernels import ScanForm, block_scan, line_scan
 
 #: rows by 1 to 32 lanes, by blocks, in chunks; columns by tiles of 1 to 256, in chunks; several dimensions at once
 SHAPES = [
@@ -109,10 +111,19 @@ def test_a_part_that_begins_anywhere_is_loaded_one_by_one() -> None:
     gpu = device(0)
     whole = np.arange(4 * 300 + 1, dtype=np.float32)
     part = gpu.to_device(whole).viewed(np.float32, (4, 300), 4)
-    made = reduce_array(gpu, reduction_of("Sum", "float32"), part, collapse((4, 300), [1]), (4,), np.float32)
+    made = reduce_array(gpu, reduction_of("Sum", "float32"), part, collapse((4, 300), (1,)), (4,), np.float32)
     np.testing.assert_array_equal(gpu.to_host(made), whole[1:].reshape(4, 300).sum(1))
 
 
 def test_dimensions_are_collapsed() -> None:
-    assert collapse([2, 3, 1, 4, 5], [1, 2]) == [(2, False), (3, True), (20, False)]
-    assert collapse([2, 3, 4], [0, 1, 2]) == [(24, True)] and collapse([1, 1], [0]) == []
+    assert collapse((2, 3, 1, 4, 5), (1, 2)) == [(2, False), (3, True), (20, False)]
+    assert collapse((2, 3, 4), (0, 1, 2)) == [(24, True)] and collapse((1, 1), (0,)) == []
+
+
+@pytest.mark.parametrize("kind", ["lines", "blocks"])
+def test_cumulative_sums_with_indices_of_64_bits(kind: str) -> None:
+    x = np.arange(3 * 1500, dtype=np.int32) % 7
+    made, form = np.zeros_like(x), ScanForm(False, False, False, "results", "i64")
+    kernel = (line_scan if kind == "lines" else block_scan)(scan_of("Cumsum", "int32"), form)
+    machine.run(kernel, 3, [x, made, 3, 1500, 1, 1500, 1])
+    np.testing.assert_array_equal(made.reshape(3, -1), x.reshape(3, -1).cumsum(1))

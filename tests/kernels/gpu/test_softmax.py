@@ -10,7 +10,7 @@ import pytest
 
 from tests.kernels.cuda.assembler import assembled
 from tests.kernels.op_suite import Case, compare_outputs, prepare, run_ours
-from toolkit.kernels.cuda.simt import ptx
+from toolkit.kernels.cuda.simt import machine, ptx
 from toolkit.kernels.gpu.cross_entropy import HELD, dense_kernel, sparse_kernel
 from toolkit.kernels.gpu.number_types import number_of
 from toolkit.kernels.gpu.row_code import WALKERS, team_for
@@ -87,3 +87,24 @@ def test_rows_fit_into_registers(name: str) -> None:
 def test_teams() -> None:
     assert team_for(16384, 4, "i32", 1).slots == 8 and team_for(16388, 4, "i32", 1).slots == 0
     assert team_for(3, 1, "i32", 1).threads == 4 and team_for(100_000, 1, "i32", 1).threads == WALKERS
+
+
+@pytest.mark.parametrize("columns", [40, 1000, 20000])
+def test_indices_of_64_bits(columns: int) -> None:
+    """What has 2^30 elements and more cannot be made here; its kernels are given a small array."""
+    rng = np.random.default_rng(3)
+    x, labels = rng.normal(size=(2, columns)).astype(np.float32), np.int64([1, columns - 1])
+    for index in ("i32", "i64"):
+        shape = team_for(columns, 4, index, 1)
+        y, loss, gradient = (
+            np.zeros(2 * columns, np.float32),
+            np.zeros(2, np.float32),
+            np.zeros(2 * columns, np.float32),
+        )
+        machine.run(softmax_kernel("float32", shape, False), shape.blocks(2), [x.ravel(), y, 2, columns // 4])
+        machine.run(sparse_kernel("float32", "int64", shape), shape.blocks(2),
+                    [x.ravel(), labels, loss, gradient, 2, columns // 4])  # fmt: skip
+        wanted = run_ours(Case("SparseSoftmaxCrossEntropyWithLogits", [x, labels]), "GPU")
+        np.testing.assert_array_equal(y.reshape(2, -1), run_ours(Case("Softmax", [x]), "GPU")[0])
+        np.testing.assert_array_equal(loss, wanted[0])
+        np.testing.assert_array_equal(gradient.reshape(2, -1), wanted[1])

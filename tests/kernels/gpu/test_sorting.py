@@ -44,6 +44,6 @@ def test_k_may_be_an_attribute() -> None:
     node = build(case, ready)
     node.device = "/device:GPU:0"
     compute = registry.get(node, "GPU").factory(registry.KernelNode(node))
-    values, indices = (from_device(each) for each in compute(to_device("GPU", x)))
+    values, indices = (from_device("GPU", each) for each in compute(to_device("GPU", x)))
     np.testing.assert_array_equal(indices, np.argsort(-x, axis=1)[:, :7])
     np.testing.assert_array_equal(values, np.take_along_axis(x, indices, 1))

@@ -173,8 +173,8 @@ def l2_loss(op: KernelNode) -> Compute:
     device = device_of(op.node)
 
     def compute(x: GpuArray) -> GpuArray:
-        return reduce_array(device, reduction_of("L2Loss", x.dtype.name), x, collapse(x.shape, range(x.ndim)), (),
-                            x.dtype)  # fmt: skip
+        runs = collapse(x.shape, tuple(range(x.ndim)))
+        return reduce_array(device, reduction_of("L2Loss", x.dtype.name), x, runs, (), x.dtype)
 
     return compute
 
@@ -187,7 +187,7 @@ def bias_add_grad(op: KernelNode) -> Compute:
     def compute(dy: GpuArray) -> GpuArray:
         require(dy.ndim >= 2, f"the input must be at least 2-dimensional, not {dy.ndim}")
         axis = 1 if layout.channels_first else dy.ndim - 1
-        others = [i for i in range(dy.ndim) if i != axis]
+        others = tuple(i for i in range(dy.ndim) if i != axis)
         reduction = reduction_of("Sum", dy.dtype.name)
         return reduce_array(device, reduction, dy, collapse(dy.shape, others), (dy.shape[axis],), dy.dtype)
 
