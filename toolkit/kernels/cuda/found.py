@@ -121,7 +121,7 @@ def _library(name: str, use: str, module: str) -> Part:
     try:
         loaded: Any = importlib.import_module(f"{_LIBRARIES}.{module}").load()
     except ImportError as error:
-        return Part(name, use, missing=" ".join(str(error).split()))
+        return Part(name, use, missing=str(error).partition(": ")[0])  # behind that is where it was looked for
     return Part(name, use, _VERSIONS[module](loaded))
 
 
