@@ -49,7 +49,9 @@ def estimate(workload: CudaWorkload) -> Estimate:
     """The launches of a step that has run before."""
     from tests.bench.cuda.engines.graphmill_gpu import Loaded
     from toolkit.kernels.cuda.driver import choose
+    from toolkit.kernels.cuda.libraries.precision import allow_tf32
 
+    allow_tf32(workload.precision == "tf32")  # which an earlier workload may have turned on
     driver = PaperDriver()
     with choose.using(driver):
         engine = Loaded(workload, strict=True)

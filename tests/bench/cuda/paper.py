@@ -77,7 +77,7 @@ class _Function:
         return ""
 
 
-@dataclass
+@dataclass(eq=False)
 class _Libraries:
     """Takes whatever it is asked."""
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from toolkit.errors import InvalidArgumentError
+from toolkit.errors import InternalError, InvalidArgumentError
 from toolkit.kernels import variables
 from toolkit.kernels.cuda.device import CudaDevice
 from toolkit.kernels.cuda.memory import GpuArray
@@ -60,8 +60,32 @@ def writable(device: CudaDevice, cell: Cell) -> GpuArray:
     """
     is_aligned = not read(device, cell).address % ALIGNMENT
     if not is_aligned or sys.getrefcount(cell.value) > _SOLE_OWNER or sys.getrefcount(cell.value.block) > _SOLE_VIEW:
+        _not_recording(device, cell)
         cell.value = device.copied(cell.value)
     return cell.value
+
+
+def assign(device: CudaDevice, cell: Cell, value: Any) -> None:
+    """Have a variable keep a tensor; while a step is recorded, in the memory that it has. Hold the cell's lock."""
+    kept, there = owned(device, value), cell.value
+    if not device.is_recording:
+        cell.value = kept
+        return
+    fits = isinstance(there, GpuArray) and (there.shape, there.dtype) == (kept.shape, kept.dtype)
+    # here it is held by `there` as well
+    if not fits or sys.getrefcount(there) > _SOLE_OWNER + 1 or sys.getrefcount(there.block) > _SOLE_VIEW:
+        _not_recording(device, cell)
+    device.context.copy(there.address, kept.address, kept.nbytes, device.compute)
+
+
+def _not_recording(device: CudaDevice, cell: Cell) -> None:
+    """Refuse to give a variable another array while a step is recorded, whose replays know the one that it has.
+
+    Raises:
+        InternalError: one is recorded.
+    """
+    if device.is_recording:
+        raise InternalError(f"the variable {cell.name} is not changed in place")
 
 
 def owned(device: CudaDevice, value: Any) -> GpuArray:

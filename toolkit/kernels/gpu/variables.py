@@ -81,9 +81,8 @@ def assign(op: KernelNode) -> Compute:
                 "Assign requires shapes of both tensors to match. "
                 f"lhs shape= {cell.shape} rhs shape= {Shape(value.shape)}"
             )
-        kept = cells.owned(device, value)
         with cell.lock:
-            cell.value = kept
+            cells.assign(device, cell, value)
         return cell
 
     return compute
@@ -104,9 +103,11 @@ def assign_variable(op: KernelNode) -> Compute:
             raise InvalidArgumentError(
                 f"Trying to assign to variable with tensor with wrong shape. Expected {declared} got {shape}"
             )
-        kept = cells.owned(device, value) if isinstance(value, GpuArray) else value
         with cell.lock:
-            cell.value = kept
+            if isinstance(value, GpuArray):
+                cells.assign(device, cell, value)
+            else:
+                cell.value = value
 
     return compute
 

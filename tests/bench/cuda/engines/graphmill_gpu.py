@@ -11,6 +11,7 @@ from tests.bench.cuda.engines import GPU, STEPS, last_weights
 from tests.bench.cuda.workloads import CudaWorkload
 from toolkit import Session
 from toolkit import client as gm
+from toolkit.compiler.settings import PRECISIONS
 
 
 class Loaded:
@@ -50,7 +51,13 @@ class Loaded:
                 self._result = made.value
             begin = gm.global_variables_initializer()
         devices = {"CPU": 1, "GPU": 1} if device == GPU else {"CPU": 1}
-        self._session = Session(graph, devices=devices, precision=workload.precision, allow_soft_placement=not strict)
+        precision = workload.precision
+        if precision == "tf32" and "tf32" not in PRECISIONS:  # of the libraries' products, for the whole process
+            from toolkit.kernels.cuda.libraries.precision import allow_tf32
+
+            allow_tf32(True)
+            precision = "f32"
+        self._session = Session(graph, devices=devices, precision=precision, allow_soft_placement=not strict)
         self._begin = begin
         self._x = network.data()["x"]
         self.reset()
