@@ -99,3 +99,9 @@ def test_temporary_variables() -> None:
     cell = _compute("TemporaryVariable", [], attrs)(step)
     destroy = _compute("DestroyTemporaryVariable", [dtypes.float32], {"T": dtypes.float32, "var_name": b"t"})
     np.testing.assert_array_equal(device(0).to_host(destroy(step, cell)), np.zeros((2, 3), np.float32))
+
+
+def test_a_part_of_a_tensor_in_another_shape_is_still_that_part() -> None:
+    gpu = device(0)
+    part = gpu.to_device(X).viewed(np.float32, (2,), offset=16)
+    np.testing.assert_array_equal(gpu.to_host(part.reshaped((2, 1))), X.ravel()[4:, None])

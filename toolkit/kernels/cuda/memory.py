@@ -60,7 +60,9 @@ class GpuArray(DeviceArray):
         shape = tuple(map(int, shape))
         if math.prod(shape) != math.prod(self.shape):
             raise InternalError(f"{self!r} cannot have the shape {list(shape)}: other numbers of elements")
-        return GpuArray(self.device, self.block, self.dtype, shape, self.nbytes)
+        made = GpuArray(self.device, self.block, self.dtype, shape, self.nbytes)
+        made.address = self.address  # of a part of a block it is not the block's
+        return made
 
     def viewed(self, dtype: Any, shape: tuple[int, ...], offset: int = 0) -> GpuArray:
         """A part of the memory as another tensor.
