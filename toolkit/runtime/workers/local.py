@@ -52,8 +52,7 @@ class _Runnable:
     def __init__(self, partitions: list[_Partition], num_results: int):
         self.partitions = partitions
         self.num_results = num_results
-        first = partitions[0]
-        self.only = first.executor if len(partitions) == 1 and first.functions is None else None
+        self.only = partitions[0] if len(partitions) == 1 else None
 
 
 class LocalWorker:
@@ -163,10 +162,13 @@ class LocalWorker:
         if probe is not None:
             step.probe = probe
         self._use_threads()
-        if graph.only is not None:
+        only = graph.only
+        if only is not None:
+            if only.functions is not None:
+                step = step.sibling(only.device, functions=only.functions)
             # TensorFlow's kernels compute infinities and NaN without a word.
             with np.errstate(all="ignore"):
-                return graph.only.run(inputs, step)
+                return only.executor.run(inputs, step)
         return self._run_all(graph, inputs, step)
 
     def _use_threads(self) -> None:
