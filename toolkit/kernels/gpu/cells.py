@@ -23,6 +23,8 @@ from toolkit.kernels.variables import Cell
 
 #: `cell.value` itself and the argument of getrefcount
 _SOLE_OWNER = 2
+#: bytes that are copied sooner than that a step is launched kernel by kernel: 10 us of a card's memory, two launches
+_LARGEST_COPY = 16 << 20
 #: the attribute of the one array itself and the argument of getrefcount
 _SOLE_VIEW = 2
 
@@ -73,7 +75,12 @@ def assign(device: CudaDevice, cell: Cell, value: Any) -> None:
         return
     fits = isinstance(there, GpuArray) and (there.shape, there.dtype) == (kept.shape, kept.dtype)
     # here it is held by `there` as well
-    if not fits or sys.getrefcount(there) > _SOLE_OWNER + 1 or sys.getrefcount(there.block) > _SOLE_VIEW:
+    if (
+        not fits
+        or kept.nbytes > _LARGEST_COPY
+        or sys.getrefcount(there) > _SOLE_OWNER + 1
+        or sys.getrefcount(there.block) > _SOLE_VIEW
+    ):
         _not_recording(device, cell)
     device.context.copy(there.address, kept.address, kept.nbytes, device.compute)
 
