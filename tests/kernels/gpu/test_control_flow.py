@@ -134,3 +134,13 @@ def test_a_loop_over_two_devices_with_stacks() -> None:
         for given, wanted in zip(results, expected, strict=True):
             for a, b in zip(given, wanted, strict=True):
                 tolerance.assert_within(a, b, 64 * tolerance.unit() * np.abs(b), "loop")  # some products in a row
+
+
+def test_rows_are_chosen_by_a_condition_for_each() -> None:
+    """Fused with other operations, and where there are as many columns as rows."""
+
+    def make(x: Any) -> Any:
+        square = x[:3] * 2.0
+        return [ops.select(square[:, 0] > 0.0, square, square + 1.0) * 0.5]
+
+    _agree(make)

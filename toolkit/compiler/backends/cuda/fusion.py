@@ -109,6 +109,8 @@ def _strides(operation: Operation, index: int) -> tuple[int, ...] | None:
     if per_channel and len(shape) == 1:
         axis = 1 if is_channels_first(operation) else len(target) - 1
         return tuple(int(at == axis) for at in range(len(target))) if shape[0] == target[axis] else None
+    if operation.op == "Select" and index == 0 and len(shape) == 1 < len(target):  # a condition for each row
+        return tuple(int(at == 0) for at in range(len(target))) if shape[0] == target[0] else None
     if len(shape) > len(target):
         return None
     padded = (1,) * (len(target) - len(shape)) + shape
