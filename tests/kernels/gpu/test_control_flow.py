@@ -138,9 +138,11 @@ def test_a_loop_over_two_devices_with_stacks() -> None:
 
 def test_rows_are_chosen_by_a_condition_for_each() -> None:
     """Fused with other operations, and where there are as many columns as rows."""
-
-    def make(x: Any) -> Any:
-        square = x[:3] * 2.0
-        return [ops.select(square[:, 0] > 0.0, square, square + 1.0) * 0.5]
-
-    _agree(make)
+    with gm.Graph().as_default() as graph:
+        x, chosen = gm.placeholder(gm.float32, [3, 3]), gm.placeholder(gm.bool, [3])
+        with graph.device(GPU):
+            y = ops.select(chosen, x * 2.0, x + 1.0) * 0.5
+    which = np.array([True, False, True])
+    with Session(graph, devices={"GPU": 1}) as session:
+        found = session.run(y, {x: X[:3], chosen: which})
+    np.testing.assert_array_equal(found, np.where(which[:, None], X[:3] * 2, X[:3] + 1) / 2)
