@@ -72,8 +72,8 @@ for step in "$@"; do
             --json "$out/ops.json"
         ;;
     tests)
-        run tests "${seconds:-150}" "$python" -m pytest -m gpu -q -x --maxfail 30 -p no:cacheprovider -n "$jobs" \
-            --deselect tests/kernels/gpu/test_op_suite.py tests
+        run tests "${seconds:-150}" "$python" -m pytest -m gpu -q --maxfail 30 -p no:cacheprovider \
+            -p no:benchmark -n "$jobs" --deselect tests/kernels/gpu/test_op_suite.py tests
         ;;
     sanitizer) sanitizer "${seconds:-60}" ;;
     bench)

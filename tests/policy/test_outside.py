@@ -185,6 +185,11 @@ _KNOWN = {
     ("cpu/onednn/library.py", "read_bytes"): "the list of installed libraries",
     ("cpu/onednn/library.py", "read_text"): "the libraries of this process",
     ("cpu/openblas.py", "read_text"): "the libraries of this process",
+    ("cuda/device.py", "open"): "a GPU, by its number",
+    ("cuda/driver/fake.py", "open"): "a GPU, by its number",
+    ("default/transfers.py", "abort"): "a transfer, whose step ends",
+    ("gpu/cross_entropy.py", "walk"): "the numbers of a row",
+    ("gpu/softmax.py", "walk"): "the numbers of a row",
     ("index.py", "get_data"): "a table that is part of the package",
 }
 
