@@ -73,7 +73,8 @@ for step in "$@"; do
         ;;
     tests)
         run tests "${seconds:-150}" "$python" -m pytest -m gpu -q --maxfail 30 -p no:cacheprovider \
-            -p no:benchmark -n "$jobs" --deselect tests/kernels/gpu/test_op_suite.py tests
+            -p no:benchmark -n "$jobs" --deselect tests/kernels/gpu/test_op_suite.py \
+            tests/gpu tests/kernels/gpu tests/kernels/cuda
         ;;
     sanitizer) sanitizer "${seconds:-60}" ;;
     bench)
