@@ -23,7 +23,7 @@ from toolkit.kernels.cuda.products import Batch, multiply
 
 #: TensorFlow's names of activations and cuDNN's
 _ACTIVATIONS = {
-    "Relu": "relu", "Relu6": "relu6", "Elu": "elu", "Tanh": "tanh", "Sigmoid": "sigmoid", "_MklSwish": "swish",
+    "Relu": "relu", "Relu6": "relu6", "Elu": "elu", "Sigmoid": "sigmoid", "_MklSwish": "swish",
 }  # fmt: skip
 
 

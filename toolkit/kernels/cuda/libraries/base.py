@@ -103,7 +103,7 @@ class Convolution:
         strides, dilations, pads: along them; pads as (before, after).
         channels_first: how x and y lie in memory.
         epilogue: of "forward", in this order: "bias", "add", and the name of an activation ("relu", "relu6", "swish",
-            "elu", "tanh", "sigmoid").
+            "elu", "sigmoid").
         tf32: as for products.
         deterministic: the same bits each time, for which some engines of gradients are passed over.
     """
@@ -141,8 +141,8 @@ class Convolution:
         return (first, channels, *spatial) if self.channels_first else (first, *spatial, channels)
 
 
-#: activations that a convolution's epilogue may end with
-ACTIVATIONS = ("relu", "relu6", "swish", "elu", "tanh", "sigmoid")
+#: activations that a convolution's epilogue may end with; not tanh, for cuDNN's has 11 bits (measured: 1.4e-4 off)
+ACTIVATIONS = ("relu", "relu6", "swish", "elu", "sigmoid")
 
 
 class Blas(Protocol):

@@ -7,6 +7,7 @@ cuDNN takes as it is (pre- and post-padding).
 
 from __future__ import annotations
 
+import importlib
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -33,10 +34,9 @@ def load() -> Any:
         ImportError: the frontend or cuDNN itself is not there; the text says which.
     """
     try:
-        import cudnn
+        found: Any = importlib.import_module("cudnn")
     except OSError as error:  # it opens shared libraries while it is imported
         raise ImportError(f"cuDNN's frontend cannot be loaded: {error}") from error
-    found: Any = cudnn
     try:
         found.backend_version()
     except Exception as error:  # whatever the extension raises without its library
