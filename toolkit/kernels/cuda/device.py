@@ -37,6 +37,7 @@ class _Shared:
     def __init__(self) -> None:
         self.deterministic = os.environ.get(DETERMINISTIC, "").lower() in ("1", "true")
         self.recording: dict[int, Stream] = {}  # by thread
+        self.largest_copy: dict[int, int] = {}  # likewise
         self.streams: list[Stream] = []  # that were recorded, to be used again: libraries keep memory for each
 
 
@@ -104,6 +105,12 @@ class CudaDevice:
     def is_recording(self) -> bool:
         """Whether this thread records a graph."""
         return threading.get_ident() in self._shared.recording
+
+    @property
+    def largest_copy(self) -> int:
+        """While this thread records a graph: bytes that had better be copied into a variable, in every replay, than
+        that the step is launched kernel by kernel because the variable was given another array."""
+        return self._shared.largest_copy.get(threading.get_ident(), 0)
 
     # -- tensors -------------------------------------------------------------------------------------------------
 
@@ -233,10 +240,13 @@ class CudaDevice:
     # -- graphs --------------------------------------------------------------------------------------------------
 
     @contextmanager
-    def recording(self) -> Generator[Recording]:
+    def recording(self, largest_copy: int = 0) -> Generator[Recording]:
         """What this thread launches within becomes a CUDA graph and is not done; its tensors have memory of their own.
 
         Behind it `Recording.replay` does it.
+
+        Args:
+            largest_copy: bytes that are copied sooner than that nothing is recorded, see `largest_copy`.
         """
         if self.is_recording:
             raise InternalError(f"a graph is recorded on {self.name} while another one is")
@@ -247,10 +257,11 @@ class CudaDevice:
             made.private = private
             self.context.begin_capture(stream)
             self._shared.recording[threading.get_ident()] = stream
+            self._shared.largest_copy[threading.get_ident()] = largest_copy
             try:
                 yield made
             finally:
-                del self._shared.recording[threading.get_ident()]
+                del self._shared.recording[threading.get_ident()], self._shared.largest_copy[threading.get_ident()]
                 graph = None
                 try:
                     graph = self.context.end_capture(stream)

@@ -23,8 +23,6 @@ from toolkit.kernels.variables import Cell
 
 #: `cell.value` itself and the argument of getrefcount
 _SOLE_OWNER = 2
-#: bytes that are copied sooner than that a step is launched kernel by kernel: 10 us of a card's memory, two launches
-_LARGEST_COPY = 16 << 20
 #: the attribute of the one array itself and the argument of getrefcount
 _SOLE_VIEW = 2
 
@@ -77,7 +75,7 @@ def assign(device: CudaDevice, cell: Cell, value: Any) -> None:
     # here it is held by `there` as well
     if (
         not fits
-        or kept.nbytes > _LARGEST_COPY
+        or kept.nbytes > device.largest_copy
         or sys.getrefcount(there) > _SOLE_OWNER + 1
         or sys.getrefcount(there.block) > _SOLE_VIEW
     ):
