@@ -31,7 +31,7 @@ from toolkit.compiler.ir.text.arrays import SideTable, read_array
 from toolkit.compiler.ir.text.parser import parse_block
 from toolkit.compiler.ir.text.printer import print_block
 from toolkit.compiler.ir.text.tokens import Words
-from toolkit.compiler.pipeline import PASSES, Compilation, Pass, Where
+from toolkit.compiler.pipeline import CUDA_PASSES, PASSES, Compilation, Pass, Where
 from toolkit.compiler.settings import Settings
 from toolkit.graph import dtypes
 from toolkit.graph.shape import Shape
@@ -39,6 +39,8 @@ from toolkit.kernels.handles import ResourceHandle
 from toolkit.kernels.variables import Variable
 from toolkit.target import rows
 
+#: those of processors and those of GPUs
+ALL_PASSES = (*PASSES, *CUDA_PASSES)
 FOLDER = Path(__file__).parent / "golden"
 BECOMES, STAYS, PASSED_OVER, REFUSED = "becomes", "stays", "is passed over", "is refused"
 _MARK = re.compile(r"^---- ?(.*)\n?", re.MULTILINE)
@@ -79,7 +81,7 @@ class Case:
     @property
     def applied(self) -> Pass:
         """The pass that the folder is named after."""
-        return next(each for each in PASSES if each.name == self.file.parent.name)
+        return next(each for each in ALL_PASSES if each.name == self.file.parent.name)
 
     @property
     def _processor(self) -> str:

@@ -7,8 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from tests.compiler.golden_case import BECOMES, FOLDER, PASSED_OVER, REFUSED, STAYS, Case, cases, read_case
-from toolkit.compiler.pipeline import PASSES
+from tests.compiler.golden_case import (
+    ALL_PASSES,
+    BECOMES,
+    FOLDER,
+    PASSED_OVER,
+    REFUSED,
+    STAYS,
+    Case,
+    cases,
+    read_case,
+)
 from toolkit.kernels.cpu.native.compiler import compiler
 from toolkit.kernels.cpu.onednn.library import library
 
@@ -33,7 +42,7 @@ def test_golden(case: Case, request: pytest.FixtureRequest) -> None:
 
 
 def test_folders_are_passes() -> None:
-    assert {folder.name for folder in FOLDER.iterdir()} <= {each.name for each in PASSES}
+    assert {folder.name for folder in FOLDER.iterdir()} <= {each.name for each in ALL_PASSES}
 
 
 def test_excluded_is_a_node_of_the_program() -> None:
@@ -49,7 +58,7 @@ def test_what_a_case_is_given_has_names(tmp_path: Path) -> None:
         read_case(file)
 
 
-@pytest.mark.parametrize("name", [each.name for each in PASSES])
+@pytest.mark.parametrize("name", [each.name for each in ALL_PASSES])
 def test_both_ways(name: str, request: pytest.FixtureRequest) -> None:
     """Of each pass there is a program that it changes, and one that it must leave alone."""
     if request.config.getoption("--update-golden"):

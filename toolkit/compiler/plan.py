@@ -41,15 +41,20 @@ class Plan:
         turn: what its steps take of the machine; None where they may have to wait for others (effects).
     """
 
-    def __init__(self, emitted: Executable, guards: list[Guard], notes: list[str], turn: Turn | None = None):
+    def __init__(self, emitted: Executable, guards: list[Guard], excluded: list[str], turn: Turn | None = None):
         self.emitted = emitted
         self.turn = turn
         self.guards = guards
-        self.notes = notes
+        self._excluded = excluded
         self.nbytes = emitted.packed_bytes() + emitted.layout.size
         self._free: list[Instance] = []
         # most initialisers run once in a session; those that run again do not pay for it again and again
         self._gives_back = emitted.initialises and emitted.layout.size >= _GIVEN_BACK
+
+    @property
+    def notes(self) -> list[str]:
+        """What was done or left to kernels, for people; of what becomes a CUDA graph only its runs tell."""
+        return [*self.emitted.block.notes, *self._excluded]
 
     def holds(self) -> bool:
         """Whether the variables that were taken as constants have kept their arrays."""
@@ -217,4 +222,4 @@ def _compiled(
             excluded[blamed] = refusal.reason
             assert len(excluded) <= len(there)
             continue
-        return Plan(emitted, state.guards, block.notes + [f"{n}: {why}" for n, why in excluded.items()], turn)
+        return Plan(emitted, state.guards, [f"{n}: {why}" for n, why in excluded.items()], turn)
