@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable
 from typing import Any, cast
 
 from schemas import unpacked
-from toolkit.graph import dtypes, opdefs
+from toolkit.graph import dtypes
 from toolkit.graph.dtypes import DType
 from toolkit.graph.node import Node
 from toolkit.graph.opdefs import ArgDef
@@ -88,17 +88,6 @@ def _fits(node: Node, where: dict[str, list[str]] | None) -> bool:
         if given and not _types(tuple(names)).issuperset(given):
             return False
     return True
-
-
-def host_kernels(op: str, device_type: str) -> Iterator[Mapping[str, frozenset[DType]]]:
-    """The registrations of an op on a device type that have all arguments in host memory: their types by attribute."""
-    definition = opdefs.get(op)
-    arguments = {arg.name for arg in (*definition.inputs, *definition.outputs)}
-    kernels = _facts().get(op, {}).get("kernels", {})
-    for entry in [*kernels.get(described_by(device_type), ()), *kernels.get("DEFAULT", ())]:
-        if arguments <= set(entry.get("host_memory", ())):
-            where: dict[str, list[str]] = entry.get("where") or {}
-            yield {attr: _types(tuple(names)) for attr, names in where.items()}
 
 
 def output_in_host_memory(node: Node, device_type: str, index: int) -> bool:
