@@ -16,7 +16,8 @@ from toolkit.runtime.session import Session
 
 pytest.importorskip("llvmlite")
 ops = gm.ops
-X = np.linspace(-1, 1, 24, dtype=np.float32).reshape(4, 6)
+#: whole numbers, so that sums and products of them are exact in any order
+X = np.arange(-12, 12, dtype=np.float32).reshape(4, 6)
 
 
 @pytest.fixture(autouse=True)
@@ -41,10 +42,10 @@ def _refusals(session: Session) -> list[str]:
 def test_a_step_is_recorded_in_its_second_run(replays: list[Recording]) -> None:
     with gm.Graph().as_default() as graph:
         x = gm.placeholder(gm.float32, [None, 6])
-        y = ops.tanh(x) * 2.0 + x
+        y = ops.square(x) * 2.0 + x
     with Session(graph, devices={"GPU": 1}) as session:
         for step in range(4):
-            np.testing.assert_allclose(session.run(y, {x: X + step}), np.tanh(X + step) * 2 + X + step, rtol=1e-6)
+            np.testing.assert_array_equal(session.run(y, {x: X + step}), np.square(X + step) * 2 + X + step)
             assert len(replays) == step
         assert len(set(map(id, replays))) == 1
         session.run(y, {x: X[:2]})  # another shape is another plan
@@ -54,11 +55,11 @@ def test_a_step_is_recorded_in_its_second_run(replays: list[Recording]) -> None:
 def test_results_of_one_step_outlive_the_next() -> None:
     with gm.Graph().as_default() as graph:
         x = gm.placeholder(gm.float32, [4, 6])
-        y = ops.exp(x)
+        y = ops.square(x)
     with Session(graph, devices={"GPU": 1}) as session:
         found = [session.run(y, {x: X * step}) for step in range(4)]
     for step, each in enumerate(found):
-        np.testing.assert_allclose(each, np.exp(X * step), rtol=1e-6)
+        np.testing.assert_array_equal(each, np.square(X * step))
 
 
 def test_variables_change_in_place(replays: list[Recording]) -> None:
@@ -93,7 +94,7 @@ def test_a_value_on_the_host_is_part_of_a_recording(replays: list[Recording]) ->
         y = ops.cumsum(x, n) * 2.0
     with Session(graph, devices={"GPU": 1}) as session:
         for axis in (0, 0, 1, 1, 0):
-            np.testing.assert_allclose(session.run(y, {x: X, n: axis}), np.cumsum(X, axis) * 2, rtol=1e-5, atol=1e-6)
+            np.testing.assert_array_equal(session.run(y, {x: X, n: axis}), np.cumsum(X, axis) * 2)
     assert replays
 
 
@@ -107,7 +108,7 @@ def test_what_is_assigned_is_copied_where_that_saves_more(operations: int, monke
         w = gm.Variable(X, use_resource=True)
         value: Any = w.value()
         for _ in range(operations):
-            value = ops.cumsum(value, 1)
+            value = ops.reverse_v2(value, [1])
         step = w.assign(value * 0.5).op
         start = gm.global_variables_initializer()
     expected = X
@@ -116,7 +117,7 @@ def test_what_is_assigned_is_copied_where_that_saves_more(operations: int, monke
         for _ in range(3):
             session.run(step)
             for _ in range(operations):
-                expected = np.cumsum(expected, 1)
+                expected = expected[:, ::-1]
             expected = expected * np.float32(0.5)
-        np.testing.assert_allclose(session.run(w.value()), expected, rtol=1e-4)
+        np.testing.assert_array_equal(session.run(w.value()), expected)
         assert bool(_refusals(session)) is (operations == 1)
