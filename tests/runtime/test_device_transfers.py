@@ -47,7 +47,7 @@ def _on_the_cpu(fetch: Any, x: Any) -> Any:
 
 def test_the_sender_goes_on_while_its_tensor_is_copied(monkeypatch: pytest.MonkeyPatch) -> None:
     computed = threading.Event()
-    (neg,) = registry.candidates("Neg", "NULL")
+    neg, *_ = registry.candidates("Neg", "NULL")  # behind it the host's, for integers that stay there
 
     def told(op: Any) -> Callable[..., Any]:
         compute = neg.factory(op)
