@@ -214,7 +214,7 @@ def kernel(
             are not constrained.
         device: the device type, which is there (`toolkit.kernels.device_types`).
         priority: the highest that accepts a node wins.
-        label: which implementation it is, for reports (default: "numpy", or "plugin" from a plugin).
+        label: which implementation it is, for reports (default: "numpy", on GPUs "cuda", "plugin" from a plugin).
         available: whether it can run here, asked again for every node: without its library it is as if it were not
             registered.
 
@@ -237,7 +237,7 @@ def kernel(
         if foreign:
             _check_foreign(ops, constraint, factory, device)
             factory = arity.checked(factory, kind.value)
-        called = label or ("plugin" if foreign else "numpy")
+        called = label or ("plugin" if foreign else "cuda" if device == "GPU" else "numpy")
         for op in ops:
             add(Kernel(op, device, constraint, priority, kind, factory, called, available, foreign))
         return factory
