@@ -55,10 +55,10 @@ def registrations(op: str, device_type: str) -> list[dict[str, Any]]:
 def host_registrations(op: str, device_type: str) -> list[tuple[dict[str, frozenset[DType]], frozenset[str]]]:
     """TensorFlow's kernels of an op on a device type that keep arguments in host memory: types by attribute, and the
     names of these arguments. An attribute that is no type is left out."""
-    kernels = _facts().get(op, {}).get("kernels", {})
-    entries = [*kernels.get(described_by(device_type), ()), *kernels.get("DEFAULT", ())]
     return [
-        (_allowed(each.get("where", {})), frozenset(each["host_memory"])) for each in entries if "host_memory" in each
+        (_allowed(each.get("where", {})), frozenset(each["host_memory"]))
+        for each in registrations(op, device_type)
+        if "host_memory" in each
     ]
 
 
@@ -71,8 +71,7 @@ def priority(node: Node, device_type: str) -> int:
 
     Iterators and datasets have kernels for GPUs and are not put there unasked.
     """
-    kernels = _facts().get(node.op, {}).get("kernels", {})
-    for entry in [*kernels.get(described_by(device_type), ()), *kernels.get("DEFAULT", ())]:
+    for entry in registrations(node.op, device_type):
         if _fits(node, entry.get("where")):
             return entry.get("priority", 0)
     return 0
