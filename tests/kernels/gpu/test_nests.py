@@ -15,7 +15,7 @@ from tests import tolerance
 from tests.kernels.cuda.assembler import assembled
 from toolkit.errors import InternalError
 from toolkit.kernels.cuda.simt import machine, ptx
-from toolkit.kernels.gpu.nests import FusedKernel, NestOperand, NestStep, dense_strides, fused, is_writable
+from toolkit.kernels.gpu.nests import FusedKernel, NestOperand, NestStep, broadcast_strides, fused, is_writable
 
 CAPABILITY = (9, 0)
 
@@ -36,7 +36,7 @@ def run(
     steps: Sequence[NestStep], arrays: Sequence[Any], outputs: Sequence[int], shape: Sequence[int]
 ) -> tuple[list[Any], FusedKernel]:
     """What a fused kernel makes of arrays that broadcast to a shape."""
-    operands = [NestOperand(array.dtype.name, dense_strides(array.shape, shape)) for array in arrays]
+    operands = [NestOperand(array.dtype.name, broadcast_strides(array.shape, shape)) for array in arrays]
     made = fused(steps, operands, outputs, shape)
     types = [*(array.dtype.name for array in arrays), *(step.dtype for step in steps)]
     found = [np.zeros(shape, _numpy_type(types[output])) for output in outputs]

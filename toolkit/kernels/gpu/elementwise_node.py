@@ -12,7 +12,7 @@ from toolkit.kernels import facts, registry
 from toolkit.kernels.cuda.device import CudaDevice, device_of
 from toolkit.kernels.cuda.memory import GpuArray
 from toolkit.kernels.gpu.elementwise_types import NUMBER_TYPES
-from toolkit.kernels.gpu.nests import FusedKernel, NestOperand, NestStep, dense_strides, fused, wanted_attributes
+from toolkit.kernels.gpu.nests import FusedKernel, NestOperand, NestStep, broadcast_strides, fused, wanted_attributes
 from toolkit.kernels.gpu.registering import cpu_compute, is_on_host
 from toolkit.kernels.registry import Compute, Factory, KernelNode, Kind
 
@@ -97,7 +97,8 @@ class ElementwiseLaunches:
         found = self._known.get(key)
         if found is None:
             operands = [
-                NestOperand(each.dtype.name, dense_strides(lies, shape)) for each, lies in zip(inputs, own, strict=True)
+                NestOperand(each.dtype.name, broadcast_strides(lies, shape))
+                for each, lies in zip(inputs, own, strict=True)
             ]
             last = len(inputs) + len(self._steps) - 1
             found = fused(self._steps, operands, [last], shape, aligned=aligned)

@@ -18,9 +18,10 @@ from toolkit.kernels.cuda.simt.builder import KernelBuilder
 from toolkit.kernels.cuda.simt.ir import SimtKernel
 from toolkit.kernels.gpu.copying import WORDS, copy_part
 from toolkit.kernels.gpu.indexing import BLOCK, Divisor, blocks_for, coordinates, divisors, index_type
-from toolkit.kernels.gpu.layout import ElementLayout, dense_strides
+from toolkit.kernels.gpu.layout import ElementLayout
 from toolkit.kernels.gpu.registering import gpu_kernel
 from toolkit.kernels.registry import Compute, KernelNode
+from toolkit.kernels.tensors import row_major
 from toolkit.kernels.types import Array
 
 
@@ -148,7 +149,7 @@ def gather_nd(op: KernelNode) -> Compute:
         shape = (*indices.shape[:-1], *params.shape[depth:])
         if not depth:
             y = device.empty(shape, params.dtype)
-            spread = (0,) * (indices.ndim - 1) + dense_strides(params.shape)
+            spread = (0,) * (indices.ndim - 1) + row_major(params.shape)
             copy_part(device, params, ElementLayout(shape, spread), y, ElementLayout.dense(shape))
             return y
         return gather_nd_slices(device, params, indices)
@@ -167,7 +168,7 @@ def gather_nd_slices(device: CudaDevice, params: GpuArray, indices: GpuArray) ->
     words = nbytes // width
     n = y.nbytes // width
     index = index_type(n, params.nbytes // width)
-    dims = [number for limit, step in zip(params.shape, dense_strides(params.shape[:depth]), strict=False)
+    dims = [number for limit, step in zip(params.shape, row_major(params.shape[:depth]), strict=False)
             for number in (limit, step * words)]  # fmt: skip
     kernel = _gather_nd(WORDS[width], WORDS[indices.dtype.itemsize], index, depth)
     device.launch(kernel, blocks_for(n), params, indices, y, n, *divisors([words], index), *dims)

@@ -9,9 +9,10 @@ from toolkit.kernels.cpu.array_join import check_rows, concat_axis, pack_axis
 from toolkit.kernels.cuda.device import CudaDevice, device_of
 from toolkit.kernels.cuda.memory import GpuArray
 from toolkit.kernels.gpu.copying import copy_part, part
-from toolkit.kernels.gpu.layout import ElementLayout, dense_strides
+from toolkit.kernels.gpu.layout import ElementLayout
 from toolkit.kernels.gpu.registering import cpu_compute, gpu_kernel, layouts
 from toolkit.kernels.registry import Compute, KernelNode
+from toolkit.kernels.tensors import row_major
 
 
 def joined(device: CudaDevice, values: Sequence[GpuArray], axis: int) -> GpuArray:
@@ -22,7 +23,7 @@ def joined(device: CudaDevice, values: Sequence[GpuArray], axis: int) -> GpuArra
     shape = list(filled[0].shape)
     shape[axis] = sum(value.shape[axis] for value in filled)
     y = device.empty(shape, filled[0].dtype)
-    strides = dense_strides(shape)
+    strides = row_major(shape)
     at = 0
     for value in filled:
         copy_part(

@@ -16,19 +16,10 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
 from toolkit.errors import InternalError
+from toolkit.kernels.tensors import row_major
 from toolkit.kernels.types import Array
 
 _Numbers = tuple[int, ...]
-
-
-def dense_strides(shape: Sequence[int]) -> _Numbers:
-    """Elements from one to the next along each dimension, in C order."""
-    found: list[int] = []
-    step = 1
-    for size in reversed(shape):
-        found.append(step)
-        step *= max(size, 1)
-    return tuple(reversed(found))
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +39,7 @@ class ElementLayout:
     @staticmethod
     def dense(shape: Sequence[int]) -> ElementLayout:
         """All of a tensor."""
-        return ElementLayout(tuple(shape), dense_strides(shape))
+        return ElementLayout(tuple(shape), row_major(shape))
 
     @property
     def size(self) -> int:
@@ -57,7 +48,7 @@ class ElementLayout:
     @property
     def is_dense(self) -> bool:
         """Whether its elements lie one behind the other, from the first one on."""
-        wanted = dense_strides(self.shape)
+        wanted = row_major(self.shape)
         return all(size == 1 or a == b for size, a, b in zip(self.shape, self.strides, wanted, strict=True))
 
 
@@ -69,7 +60,7 @@ def stand_in(shape: Sequence[int], dtype: Any) -> Array:
     dtype = np.dtype(dtype)
     if 0 in shape:
         return np.empty(shape, dtype)
-    strides = tuple(step * dtype.itemsize for step in dense_strides(shape))
+    strides = tuple(step * dtype.itemsize for step in row_major(shape))
     return as_strided(np.zeros(1, dtype), tuple(shape), strides, writeable=False)
 
 
@@ -81,7 +72,7 @@ def layout_of(view: Array, base: Array) -> ElementLayout:
     """
     width = base.dtype.itemsize
     if not view.size or base.size == view.size == 1:  # an index of a scalar gives a number, not a view
-        return ElementLayout(view.shape, dense_strides(view.shape))
+        return ElementLayout(view.shape, row_major(view.shape))
     if not np.may_share_memory(view, base):
         raise InternalError("what should be another view of a tensor was copied on the host")
     start: int = view.__array_interface__["data"][0]

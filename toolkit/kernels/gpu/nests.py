@@ -200,7 +200,7 @@ def fused(
     return FusedKernel(_made(tuple(steps), layout, tuple(outputs)), -(-groups // BLOCK), numbers)
 
 
-def dense_strides(shape: Sequence[int], target: Sequence[int]) -> tuple[int, ...]:
+def broadcast_strides(shape: Sequence[int], target: Sequence[int]) -> tuple[int, ...]:
     """The strides of a dense tensor that is broadcast to a shape, for `NestOperand`."""
     padded = (1,) * (len(target) - len(shape)) + tuple(shape)
     found: list[int] = []

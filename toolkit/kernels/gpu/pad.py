@@ -16,9 +16,9 @@ from toolkit.kernels.cuda.simt.builder import KernelBuilder
 from toolkit.kernels.cuda.simt.ir import TYPES, SimtKernel
 from toolkit.kernels.gpu.copying import WORDS
 from toolkit.kernels.gpu.indexing import BLOCK, Divisor, blocks_for, coordinates, divisors, index_type
-from toolkit.kernels.gpu.layout import dense_strides
 from toolkit.kernels.gpu.registering import gpu_kernel
 from toolkit.kernels.registry import Compute, KernelNode
+from toolkit.kernels.tensors import row_major
 from toolkit.kernels.types import Array
 
 _Pairs = Sequence[tuple[int, int]]
@@ -91,7 +91,7 @@ def padded(device: CudaDevice, x: GpuArray, pairs: _Pairs, value: Array) -> GpuA
     whole = [size + before + after for size, (before, after) in zip(sizes, added, strict=True)]
     count = math.prod(whole)
     index = index_type(count)
-    ranges = [number for (before, _), size, step in zip(added, sizes, dense_strides(sizes), strict=True)
+    ranges = [number for (before, _), size, step in zip(added, sizes, row_major(sizes), strict=True)
               for number in (before, size, step)]  # fmt: skip
     kernel = _constant(WORDS[width], len(sizes), index, len(words))
     device.launch(kernel, blocks_for(count), x, y, *words, count, *divisors(whole[1:], index), *ranges)
@@ -190,7 +190,7 @@ def mirror_pad(op: KernelNode) -> Compute:
         if not y.size:
             return y
         index = index_type(y.size)
-        ranges = [number for (before, _), size, step in zip(pairs, x.shape, dense_strides(x.shape), strict=True)
+        ranges = [number for (before, _), size, step in zip(pairs, x.shape, row_major(x.shape), strict=True)
                   for number in (before, size, step)]  # fmt: skip
         kernel = _mirror(WORDS[x.dtype.itemsize], x.ndim, index, offset)
         device.launch(kernel, blocks_for(y.size), x, y, y.size, *divisors(y.shape[1:], index), *ranges)
@@ -216,7 +216,7 @@ def mirror_pad_grad(op: KernelNode) -> Compute:
         index = index_type(dy.size)
         ranges = [
             number
-            for (before, _), size, whole, step in zip(pairs, sizes, dy.shape, dense_strides(dy.shape), strict=True)
+            for (before, _), size, whole, step in zip(pairs, sizes, dy.shape, row_major(dy.shape), strict=True)
             for number in (before, size, whole, step)
         ]
         moved = tuple(bool(before or after) for before, after in pairs)

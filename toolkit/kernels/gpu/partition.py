@@ -11,10 +11,11 @@ from toolkit.kernels.cuda.device import device_of
 from toolkit.kernels.cuda.memory import GpuArray
 from toolkit.kernels.gpu.copying import part
 from toolkit.kernels.gpu.gather import gather_rows
-from toolkit.kernels.gpu.layout import ElementLayout, dense_strides
+from toolkit.kernels.gpu.layout import ElementLayout
 from toolkit.kernels.gpu.registering import cpu_compute, gpu_kernel
 from toolkit.kernels.gpu.scatter import scatter_rows
 from toolkit.kernels.registry import Compute, KernelNode
+from toolkit.kernels.tensors import row_major
 
 
 @gpu_kernel("DynamicPartition")
@@ -29,7 +30,7 @@ def dynamic_partition(op: KernelNode) -> Compute:
         rows = data.reshaped((ids.size, *data.shape[partitions.ndim :]))
         order = np.argsort(ids, kind="stable")
         sorted_rows = gather_rows(device, rows, device.to_device(order))
-        strides = dense_strides(rows.shape)
+        strides = row_major(rows.shape)
         made: list[GpuArray] = []
         start = 0
         for size in np.bincount(ids, minlength=count).tolist():

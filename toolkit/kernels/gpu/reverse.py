@@ -13,9 +13,10 @@ from toolkit.kernels.cuda.simt.builder import KernelBuilder
 from toolkit.kernels.cuda.simt.ir import SimtKernel
 from toolkit.kernels.gpu.copying import WORDS, copy_part, part
 from toolkit.kernels.gpu.indexing import BLOCK, Divisor, blocks_for, coordinates, divisors, index_type
-from toolkit.kernels.gpu.layout import ElementLayout, dense_strides
+from toolkit.kernels.gpu.layout import ElementLayout
 from toolkit.kernels.gpu.registering import gpu_kernel, layouts
 from toolkit.kernels.registry import Compute, KernelNode
+from toolkit.kernels.tensors import row_major
 from toolkit.kernels.types import Array
 
 
@@ -40,7 +41,7 @@ def roll(op: KernelNode) -> Compute:
             turned[at] = (turned[at] + by) % max(x.shape[at], 1)
         if not any(turned):
             return x
-        y, strides = device.empty(x.shape, x.dtype), dense_strides(x.shape)
+        y, strides = device.empty(x.shape, x.dtype), row_major(x.shape)
         # along each axis: where a piece begins in x and in y, and its size
         pieces = [[(0, by, size - by), (size - by, 0, by)] if by else [(0, 0, size)]
                   for by, size in zip(turned, x.shape, strict=True)]  # fmt: skip

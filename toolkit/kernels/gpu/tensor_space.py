@@ -12,10 +12,11 @@ from toolkit.kernels.cuda.memory import GpuArray
 from toolkit.kernels.gpu import cells
 from toolkit.kernels.gpu.copying import part
 from toolkit.kernels.gpu.join import joined
-from toolkit.kernels.gpu.layout import ElementLayout, dense_strides
+from toolkit.kernels.gpu.layout import ElementLayout
 from toolkit.kernels.gpu.updates import run_dense
 from toolkit.kernels.gpu.variables import plus
 from toolkit.kernels.tensor_space import HOST, TensorSpace
+from toolkit.kernels.tensors import row_major
 
 _ON_HOST = "srv"  # kinds of types: strings, resources, variants
 
@@ -49,7 +50,7 @@ class _GpuSpace:
         if not isinstance(value, GpuArray):
             return HOST.parts(value, lengths)
         inner, found, first = value.shape[1:], list[Any](), 0
-        strides = dense_strides(value.shape)
+        strides = row_major(value.shape)
         for length in lengths:
             layout = ElementLayout((length, *inner), strides, first * strides[0])
             found.append(part(self._device, value, layout))
@@ -60,7 +61,7 @@ class _GpuSpace:
         if not isinstance(value, GpuArray):
             return HOST.rows(value, count)
         inner, wanted = value.shape[1:], value.shape[0] if count is None else count
-        strides = dense_strides(value.shape)
+        strides = row_major(value.shape)
         return [
             part(self._device, value, ElementLayout(inner, strides[1:], index * strides[0])) for index in range(wanted)
         ]

@@ -6,12 +6,13 @@ from toolkit.kernels.cpu.array_pad import tile_counts, tile_parts
 from toolkit.kernels.cuda.device import device_of
 from toolkit.kernels.cuda.memory import GpuArray
 from toolkit.kernels.gpu.copying import copy_part
-from toolkit.kernels.gpu.layout import ElementLayout, dense_strides
+from toolkit.kernels.gpu.layout import ElementLayout
 from toolkit.kernels.gpu.number_types import real_of
 from toolkit.kernels.gpu.reduce_launch import collapse, reduce_array
 from toolkit.kernels.gpu.reduction import reduction_of
 from toolkit.kernels.gpu.registering import gpu_kernel
 from toolkit.kernels.registry import Compute, KernelNode
+from toolkit.kernels.tensors import row_major
 from toolkit.kernels.types import Array
 
 
@@ -25,7 +26,7 @@ def tile(op: KernelNode) -> Compute:
             return x
         shape: list[int] = []
         strides: list[int] = []
-        for size, step, count in zip(x.shape, dense_strides(x.shape), counts, strict=True):
+        for size, step, count in zip(x.shape, row_major(x.shape), counts, strict=True):
             shape += [count, size]
             strides += [0, step]
         y = device.empty([size * count for size, count in zip(x.shape, counts, strict=True)], x.dtype)

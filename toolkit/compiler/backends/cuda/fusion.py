@@ -20,7 +20,6 @@ from toolkit.kernels.facts import stays_on_host
 from toolkit.kernels.gpu import nests
 from toolkit.kernels.gpu.nests import NestStep
 from toolkit.kernels.gpu.operators_norms import BATCH_NORM_STEP
-from toolkit.kernels.tensors import row_major
 
 #: operands of a kernel: each takes registers for where it is, and its parameters have a limit of 4 KB
 _MOST_OPERANDS = 32
@@ -116,8 +115,7 @@ def _strides(operation: Operation, index: int) -> tuple[int, ...] | None:
     padded = (1,) * (len(target) - len(shape)) + shape
     if any(size not in (1, whole) for size, whole in zip(padded, target, strict=True)):
         return None
-    own = row_major(padded)
-    return tuple(0 if size == 1 else step for size, step in zip(padded, own, strict=True))
+    return nests.broadcast_strides(shape, target)
 
 
 def _step_op(operation: Operation) -> str:
