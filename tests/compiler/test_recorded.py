@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from typing import Any
 
@@ -9,8 +10,9 @@ import numpy as np
 import pytest
 
 from toolkit import client as gm
+from toolkit.errors import GraphmillError
 from toolkit.kernels.cuda.driver import choose
-from toolkit.kernels.cuda.driver.fake import FakeDriver
+from toolkit.kernels.cuda.driver.fake import FakeContext, FakeDriver
 from toolkit.kernels.cuda.recording import Recording
 from toolkit.runtime.session import Session
 
@@ -121,3 +123,138 @@ def test_what_is_assigned_is_copied_where_that_saves_more(operations: int, monke
             expected = expected * np.float32(0.5)
         np.testing.assert_array_equal(session.run(w.value()), expected)
         assert bool(_refusals(session)) is (operations == 1)
+
+
+def _fed_and_fetched() -> tuple[list[Any], list[Any], gm.Operation]:
+    """Feeds of several types and shapes, one of them empty; what is fetched of them, a variable's value among that."""
+    with gm.Graph().as_default() as graph:
+        x, n, flag = gm.placeholder(gm.float32, [4, 6]), gm.placeholder(gm.int64, []), gm.placeholder(gm.bool, [3])
+        empty = gm.placeholder(gm.float64, [0, 2])
+        w = gm.Variable(np.ones(6, np.float32), use_resource=True)
+        more = w.assign_add(ops.sum(x, [0]))
+        with graph.control_dependencies([more.op]):
+            value = w.read_value()
+        fetches = [x * 2.0, ops.sum(x, [0, 1]), n * n, ops.logical_not(flag), ops.concat_v2([empty, empty], 0), value]
+        start = gm.global_variables_initializer()
+    return [x, n, flag, empty], fetches, start
+
+
+@pytest.mark.parametrize("section", [4 << 20, 512, 0])
+def test_what_is_fed_and_fetched_goes_with_the_graph(
+    section: int, replays: list[Recording], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All of it, some of it, or nothing: what is large is copied around the replay."""
+    from toolkit.kernels.cuda import fixed_copies
+
+    monkeypatch.setattr(fixed_copies, "SECTION", section)
+    keys, fetches, start = _fed_and_fetched()
+    total, kept = np.ones(6, np.float32), list[Any]()
+    with Session(fetches[0].graph, devices={"GPU": 1}) as session:
+        session.run(start)
+        before = len(replays)
+        for step in range(5):
+            x = np.asfortranarray(X + step) if step == 3 else X + step
+            flag = np.array([True, False, step % 2 == 0])
+            found = session.run(fetches, dict(zip(keys, [x, step, flag, np.empty((0, 2))], strict=True)))
+            total = total + x.sum(0)
+            wanted = [x * 2, x.sum(), step * step, ~flag, np.empty((0, 2)), total]
+            for one, other in zip(found, wanted, strict=True):
+                np.testing.assert_array_equal(one, other)
+                assert one.shape == np.shape(other)
+            kept.append((found, wanted))
+        assert len(replays) == before + 4 and not _refusals(session)
+        for found, wanted in kept:  # they are the caller's own
+            for one, other in zip(found, wanted, strict=True):
+                np.testing.assert_array_equal(one, other)
+
+
+def test_a_replay_allocates_nothing() -> None:
+    with gm.Graph().as_default() as graph:
+        x = gm.placeholder(gm.float32, [4, 6])
+        y = ops.square(x) * 2.0
+    with Session(graph, devices={"GPU": 1}) as session:
+        counted: list[Any] = []
+        for _ in range(5):
+            session.run(y, {x: X})
+            (known,) = [each for name, each in session.device_statistics().items() if "GPU" in name]
+            counted.append(known)
+    assert counted[-1].allocations == counted[2].allocations
+    assert (counted[-1].copies_in - counted[2].copies_in, counted[-1].copies_out - counted[2].copies_out) == (2, 2)
+
+
+def test_a_variable_that_is_only_read_may_have_other_users(replays: list[Recording]) -> None:
+    with gm.Graph().as_default() as graph:
+        x = gm.placeholder(gm.float32, [6])
+        w = gm.Variable(X, use_resource=True)
+        y, more = w.value() * x, w.assign_add(X).op
+        start = gm.global_variables_initializer()
+    ones = np.ones(6, np.float32)
+    with Session(graph, devices={"GPU": 1}) as session:
+        session.run(start)
+        session.run(more)  # the array of the constant is not the variable's own
+        for step in range(2, 5):
+            for _ in range(2):
+                np.testing.assert_array_equal(session.run(y, {x: ones}), X * step)
+            session.run(more)  # in place: the recording of the other step still fits
+        assert len({id(each) for each in replays}) == 2
+        w.load(X, session)  # another array: it does not
+        np.testing.assert_array_equal(session.run(y, {x: ones}), X)
+
+
+def test_threads_replay_one_plan_each_with_memory_of_its_own() -> None:
+    with gm.Graph().as_default() as graph:
+        x = gm.placeholder(gm.float32, [4, 6])
+        y = ops.square(x) * 2.0
+    wrong: list[int] = []
+    with Session(graph, devices={"GPU": 1}) as session:
+
+        def work(number: int) -> None:
+            for step in range(6):
+                value = X * (number + step)
+                if not np.array_equal(session.run(y, {x: value}), np.square(value) * 2):
+                    wrong.append(number)
+
+        threads = [threading.Thread(target=work, args=(number,)) for number in range(3)]
+        for each in threads:
+            each.start()
+        for each in threads:
+            each.join()
+    assert not wrong
+
+
+def test_a_replay_that_is_interrupted_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    with gm.Graph().as_default() as graph:
+        w = gm.Variable(np.zeros(6, np.float32), use_resource=True)
+        x = gm.placeholder(gm.float32, [6])
+        more = w.assign_add(x).op
+        start = gm.global_variables_initializer()
+    value = np.arange(6, dtype=np.float32)
+    with Session(graph, devices={"GPU": 1}) as session:
+        session.run(start)
+        for _ in range(2):
+            session.run(more, {x: value})
+        with monkeypatch.context() as patch:
+            patch.setattr(FakeContext, "synchronize", _interrupt)
+            with pytest.raises(KeyboardInterrupt):
+                session.run(more, {x: value})
+        session.run(more, {x: value * 10})  # it does not write over what the other has not read yet
+        np.testing.assert_array_equal(session.run(w.value()), 13 * value)
+
+
+def _interrupt(*_: Any) -> None:
+    raise KeyboardInterrupt
+
+
+def test_a_replay_that_fails_says_so() -> None:
+    driver = FakeDriver()
+    with choose.using(driver):
+        with gm.Graph().as_default() as graph:
+            x = gm.placeholder(gm.float32, [4, 6])
+            y = ops.square(x) * 2.0
+        with Session(graph, devices={"GPU": 1}) as session:
+            for _ in range(3):
+                session.run(y, {x: X})
+            driver.open(0).faults.arm("cuGraphLaunch", "CUDA_ERROR_INVALID_VALUE")
+            with pytest.raises(GraphmillError, match="cuGraphLaunch failed: CUDA_ERROR_INVALID_VALUE"):
+                session.run(y, {x: X})
+            np.testing.assert_array_equal(session.run(y, {x: X}), np.square(X) * 2)

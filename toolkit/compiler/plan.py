@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from toolkit.compiler import pipeline
-from toolkit.compiler.backends.base import SOURCE_NAME, Executable, Instance
+from toolkit.compiler.backends.base import SOURCE_NAME, Boundary, Executable, Instance
 from toolkit.compiler.context import RunningStep, compiling
 from toolkit.compiler.importer.control import UnstructuredError
 from toolkit.compiler.importer.lift import Lifter
@@ -39,6 +39,7 @@ class Plan:
 
     Attributes:
         turn: what its steps take of the machine; None where they may have to wait for others (effects).
+        replays: its instances may be recorded (`backends.base.Replays`).
     """
 
     def __init__(self, emitted: Executable, guards: list[Guard], excluded: list[str], turn: Turn | None = None):
@@ -46,6 +47,7 @@ class Plan:
         self.turn = turn
         self.guards = guards
         self._excluded = excluded
+        self.replays = emitted.replays
         self.nbytes = emitted.packed_bytes() + emitted.layout.size
         self._free: list[Instance] = []
         # most initialisers run once in a session; those that run again do not pay for it again and again
@@ -97,6 +99,30 @@ class Plan:
             else:
                 free.append(instance)
 
+    def run_from_host(self, arguments: Sequence[Any], running: RunningStep, boundary: Boundary) -> list[Any] | None:
+        """Execute once, where that was recorded, from host memory to host memory; None where it was not."""
+        return self._replayed(arguments, running, boundary) if self.replays else None
+
+    def replay(self, arguments: Sequence[Any]) -> list[Any] | None:
+        """Likewise, if what was recorded last fits these arguments and the variables."""
+        return self._replayed(arguments, None, None) if self.replays and self.holds() else None
+
+    def _replayed(
+        self, arguments: Sequence[Any], running: RunningStep | None, boundary: Boundary | None
+    ) -> list[Any] | None:
+        try:
+            instance: Any = self._free.pop()
+        except IndexError:
+            return None
+        try:
+            if running is None or boundary is None:
+                return instance.replay(arguments)
+            return instance.run_from_host(arguments, running, boundary)
+        except Exception as error:
+            raise InternalError(f"a plan failed: {type(error).__name__}: {error}") from error
+        finally:
+            self._free.append(instance)
+
     def make_ready(self) -> None:
         """Make the first arena.
 
@@ -147,6 +173,8 @@ class SharedPlan:
     Attributes:
         share: the plan.
     """
+
+    replays = False
 
     def __init__(self, share: Plan, shares: Shares):
         self.share = share

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from toolkit.compiler.backends.base import Boundary
 from toolkit.compiler.program import Program, Role
 from toolkit.graph.device import DeviceSpec
 from toolkit.kernels.device_memory import CopiesLater, DeviceMemory
 from toolkit.kernels.facts import stays_on_host
 from toolkit.kernels.tensor_list import TensorList
 from toolkit.kernels.tensor_space import HOST, space_at
+from toolkit.runtime.planned import CompiledExecutor
 from toolkit.runtime.step import DeviceStep
 
 if TYPE_CHECKING:
@@ -43,12 +45,27 @@ class DeviceExecutor:
             elif step.role is Role.RETVAL and not (dtype := step.node.input_types[0]).is_ref and dtype.kind not in "sr":
                 self._moved.append(step.index)
         self._to_host = to_host
+        self._again: Callable[[Sequence[Any]], list[Any] | None] | None = None
+        there = {index: not on_host for index, on_host in self._on_host}
+        self._boundary = Boundary(there, tuple(self._moved)) if to_host else None
         spec = DeviceSpec.parse(program.device)
         self._space = space_at(program.device_type, spec.device_index or 0)
         self._later = memory if isinstance(memory, CopiesLater) else None
 
+    def run_again(self, arguments: Sequence[Any]) -> list[Any] | None:
+        """Execute once, if a recorded step fits these arguments: no kernel of it is called on the host, and nobody can
+        stop it, so that there need be no `DeviceStep`. None where none fits, and nothing was done."""
+        again = self._again
+        return None if again is None else again(arguments)
+
     def run(self, arguments: Sequence[Any], running: DeviceStep) -> list[Any]:
         """Execute once."""
+        if self._boundary is not None and isinstance(self._inner, CompiledExecutor):
+            self._again = None
+            found = self._inner.run_from_host(arguments, running, self._boundary)
+            if found is not None:
+                results, self._again = found
+                return results
         results = self._inner.run(self._given(arguments), running)
         if self._to_host:
             self._fetch(results)

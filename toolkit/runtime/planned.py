@@ -10,10 +10,11 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
+from toolkit.compiler.backends.base import Boundary
 from toolkit.compiler.importer.control import UnstructuredError
 from toolkit.compiler.importer.facts import is_known
 from toolkit.compiler.pipeline import THREADS
@@ -36,6 +37,10 @@ _COLLECT_BYTES = 1 << 26  # of plans that are gone, after which their memory is 
 _COLLECT_PLANS = 128  # likewise plans: looking for garbage takes as long as a hundred small steps
 _MAX_DEAD = 8  # plans for arguments of which some are dead
 _MAX_REBUILDS = 4  # of plans whose variables changed; then variables are no longer taken as constants
+
+
+#: results of a step, and what runs it again
+FromHost: TypeAlias = tuple[list[Any], Callable[[Sequence[Any]], "list[Any] | None"]]
 
 
 class Reference(Protocol):
@@ -92,6 +97,37 @@ class CompiledExecutor:
 
             return run_checked(plan, self._program, arguments, running)
         return plan.run(arguments, running) if plan.turn is None else TURNS.run(plan, arguments, running)
+
+    def run_from_host(self, arguments: Sequence[Any], running: DeviceStep, boundary: Boundary) -> FromHost | None:
+        """Execute once, from host memory to host memory, where the program was recorded; None where it was not.
+
+        Returns:
+            the results, and what runs the same again for other arguments: it gives None where that would not be the
+            same.
+        """
+        if running.probe is not None or self._unplanned is not None:
+            return None
+        key = self._key(arguments)
+        if (threads := THREADS.free if self._threads is None else self._threads) != self._threads:
+            key = (*key, threads)
+        plan, resources = self._plans.get(key), running.resources
+        generation = resources.generation
+        if not isinstance(plan, Plan) or not plan.replays or self._generation != (resources, generation):
+            return None
+        results = plan.run_from_host(arguments, running, boundary) if plan.holds() else None
+        if results is None:
+            return None
+        by_value = [(k, key_of(arguments[k])) for k in self._program.by_value]
+
+        def again(given: Sequence[Any]) -> list[Any] | None:
+            if resources.generation != generation:
+                return None
+            for position, known in by_value:
+                if key_of(given[position]) != known:
+                    return None
+            return plan.replay(given)
+
+        return results, again
 
     def _planned(
         self, key: tuple[Any, ...], arguments: Sequence[Any], running: DeviceStep, threads: int | None
@@ -219,6 +255,11 @@ class CompiledExecutor:
         if self._gone_bytes > _COLLECT_BYTES or self._gone_plans >= _COLLECT_PLANS:
             self._gone_plans = self._gone_bytes = 0
             gc.collect()
+
+
+def key_of(value: Any) -> Any:
+    """What is compared of an argument whose value a plan depends on."""
+    return (value.tobytes(), value.shape, value.dtype) if isinstance(value, _ARRAYS[:2]) else type(value)
 
 
 def _key(arguments: Sequence[Any]) -> tuple[Any, ...]:

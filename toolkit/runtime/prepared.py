@@ -7,7 +7,8 @@ from typing import Any, cast
 
 import numpy as np
 
-from toolkit.graph.node import Output
+from toolkit.client.elements import GraphElement
+from toolkit.graph.node import Node, Output
 from toolkit.runtime.compiled import CompiledStep
 from toolkit.runtime.feeds import feed_array, placeholder_shape
 from toolkit.runtime.fetches import Fetches
@@ -40,6 +41,7 @@ class Feeds:
         return arrays
 
 
+_SINGLE = (GraphElement, Output, Node)
 _ARRAYS = (np.ndarray, np.generic)  # a union would be made anew in every step
 
 
@@ -81,7 +83,7 @@ class PreparedCache:
         """The combination for a fetch structure and the keys of a feed dict."""
         keys = tuple(feed_dict) if feed_dict else ()
         kind: object = cast("Any", type(fetches))
-        if kind is str:
+        if kind is str or isinstance(fetches, _SINGLE):
             key: Any = (fetches, keys)
         elif kind is list or kind is tuple:
             key = (kind, *fetches, keys)

@@ -38,6 +38,19 @@ class Entry:
     in_use_bytes: int
 
 
+@dataclass(frozen=True, slots=True)
+class Boundary:
+    """Where a step on a device with a memory of its own meets host memory.
+
+    Attributes:
+        arguments: by position, whether it is wanted in the device's memory; others are not for this device.
+        results: positions of those that are there and wanted in host memory.
+    """
+
+    arguments: Mapping[int, bool]
+    results: tuple[int, ...]
+
+
 class Placement(Protocol):
     """Where values lie in the memory of a function.
 
@@ -85,6 +98,22 @@ class Instance(Protocol):
         ...
 
 
+class Replays(Protocol):
+    """What an instance may offer besides: steps that were recorded, from host memory to host memory."""
+
+    def run_from_host(self, arguments: Sequence[Any], running: RunningStep, boundary: Boundary) -> list[Any] | None:
+        """Run, with arguments and results in host memory, and wait for the end of it.
+
+        Returns:
+            the results; None where the step has not become a recording of that kind, and nothing was done.
+        """
+        ...
+
+    def replay(self, arguments: Sequence[Any]) -> list[Any] | None:
+        """Likewise, if what was recorded last fits."""
+        ...
+
+
 class Executable(Protocol):
     """A compiled block, still without memory.
 
@@ -92,6 +121,7 @@ class Executable(Protocol):
         block: what it was made of.
         is_whole: it is a loop with all of its iterations.
         initialises: it assigns variables what depends on constants alone, and does nothing else.
+        replays: its instances have what `Replays` says.
         layout: where its values lie.
         inner: the functions of the loops in it.
     """
@@ -104,6 +134,9 @@ class Executable(Protocol):
 
     @property
     def initialises(self) -> bool: ...
+
+    @property
+    def replays(self) -> bool: ...
 
     @property
     def layout(self) -> Placement: ...

@@ -194,6 +194,14 @@ class CudaDevice:
         self._transfers.copy_in(made, host.reshape(-1).view(np.uint8))
         return made
 
+    def refill(self, made: GpuArray, array: Array) -> None:
+        """Other numbers from host memory into a tensor, behind what is in the compute stream.
+
+        Args:
+            array: of its shape and type; it may be changed as soon as this returns.
+        """
+        self._transfers.copy_over(made, np.ascontiguousarray(array).reshape(-1).view(np.uint8))
+
     def to_host(self, array: GpuArray) -> Array:
         """A tensor in host memory, an array of the caller's own. Waits for what is in the compute stream.
 

@@ -146,6 +146,11 @@ class GpuMemory:
         self._copies_across += 1
         return self._device.copied(cast("GpuArray", array))
 
+    def moved(self, into: int, out: int) -> None:
+        """Count tensors that a CUDA graph copied."""
+        self._copies_in += into
+        self._copies_out += out
+
     def owns(self, value: Any) -> bool:
         return isinstance(value, GpuArray) and value.device.index == self._device.index
 

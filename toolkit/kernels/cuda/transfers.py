@@ -53,6 +53,14 @@ class Transfers:
             self._context.copy_in_bytes(made.address, raw, self._compute)
             return
         self._behind_its_memory(made, self.into)
+        self._copy_in_sections(made, raw)
+
+    def copy_over(self, made: GpuArray, raw: Array) -> None:
+        """Likewise, into a tensor that work of the compute stream may still read."""
+        self._order(self._compute, self.into)
+        self._copy_in_sections(made, raw)
+
+    def _copy_in_sections(self, made: GpuArray, raw: Array) -> None:
         for start in range(0, made.nbytes, SECTION):
             part = raw[start : start + SECTION]
             with self._ring.lock:

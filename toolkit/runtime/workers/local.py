@@ -23,6 +23,7 @@ from toolkit.passes.client_graph import feed_key, fetch_key
 from toolkit.passes.memory_types import MemoryTypes
 from toolkit.passes.partition import by_device, split
 from toolkit.runtime.barrier import run_together
+from toolkit.runtime.device_executor import DeviceExecutor
 from toolkit.runtime.devices import Device
 from toolkit.runtime.executor import Executor, make_executor
 from toolkit.runtime.functions import FunctionRuntime
@@ -53,6 +54,9 @@ class _Runnable:
         self.partitions = partitions
         self.num_results = num_results
         self.only = partitions[0] if len(partitions) == 1 else None
+        executor = None if self.only is None else self.only.executor
+        #: runs a recorded step again, without a step of this worker around it
+        self.run_again = executor.run_again if isinstance(executor, DeviceExecutor) else None
 
 
 class LocalWorker:
@@ -158,6 +162,10 @@ class LocalWorker:
             graph = self._graphs[handle]
         except KeyError:
             raise AbortedError(f"worker {self._task} has no graph with the handle {handle}; it was dropped") from None
+        if graph.run_again is not None and probe is None and step_id not in self._steps:
+            results = graph.run_again(inputs)
+            if results is not None:
+                return results
         step = self._steps.get(step_id) or self._begin(step_id)
         if probe is not None:
             step.probe = probe

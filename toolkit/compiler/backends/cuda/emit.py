@@ -20,6 +20,7 @@ from toolkit.kernels.gpu.nests import NestOperand
 class CudaFunction(KernelFunction):
     """A compiled block; its instances become CUDA graphs where they can."""
 
+    replays = True
     device: CudaDevice
     why_not: str | None
     tf32: bool

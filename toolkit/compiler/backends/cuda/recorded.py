@@ -11,14 +11,13 @@ A step for which that does not hold runs launch by launch, and `run --explain` s
 
 from __future__ import annotations
 
-import sys
-import weakref
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from toolkit.compiler.backends.base import Entry
+from toolkit.compiler.backends.base import Boundary, Entry
+from toolkit.compiler.backends.cuda.replayed import Cell, DeviceGraph, HostGraph, giver, is_repeated
 from toolkit.compiler.backends.kernels.function import KernelFunction
 from toolkit.compiler.context import RunningStep
 from toolkit.compiler.ir.block import Block
@@ -27,6 +26,7 @@ from toolkit.compiler.ir.operations.calls import Call
 from toolkit.errors import GraphmillError
 from toolkit.kernels.context import DEAD, RefVariable
 from toolkit.kernels.cuda.device import CudaDevice
+from toolkit.kernels.cuda.fixed_copies import Fed, Fetched
 from toolkit.kernels.cuda.libraries.precision import allow_tf32
 from toolkit.kernels.cuda.memory import GpuArray
 from toolkit.kernels.cuda.recording import Recording
@@ -42,11 +42,13 @@ _LARGEST_VALUE = 256
 _REPLAYED = ("ReadVariableOp", "VarHandleOp", "Variable", "Assign", "Apply", "ResourceApply", "Scatter", "Resource",
              "SparseApply", "IsVariableInitialized", "VarIsInitializedOp", "TensorArray", "Stack", "Stateless",
              "_Fused")  # fmt: skip
+#: ops that take a variable's handle and leave the variable as it is
+_READS = frozenset({"ReadVariableOp", "ResourceGather", "ResourceGatherNd", "VarIsInitializedOp"})
 _DRAWS = "seed2"
 #: bytes that an H100 reads and writes (2.9 TB/s together) in the time that a launch takes Python (9 us): so much may be
 #: copied into variables for each operation of a step that is recorded for it
 _BYTES_A_LAUNCH = 13 << 20
-_TENSORS = (GpuArray, np.ndarray, np.generic, RefVariable)
+_ARRAYS = (np.ndarray, np.generic)
 
 
 def refusal(block: Block) -> str | None:
@@ -64,100 +66,34 @@ def refusal(block: Block) -> str | None:
     return None
 
 
-def cells_of(block: Block, running: RunningStep) -> list[RefVariable | Variable] | None:
+def cells_of(block: Block, running: RunningStep) -> list[Cell] | None:
     """The variables that a block names; None where it finds one only when it runs."""
     found: dict[int, RefVariable | Variable] = {}
+    changed: set[int] = set()
     for operation in block.walk():
-        for value in operation.inputs:
+        for index, value in enumerate(operation.inputs):
             constant = value.constant
             if isinstance(constant, ResourceHandle) and constant.kind in ("", "Var"):
                 try:
                     cell = find(running, constant)
                 except GraphmillError:
                     return None
-                found[id(cell)] = cell
             elif isinstance(constant, RefVariable):
-                found[id(constant)] = constant
-    return list(found.values())
+                cell = constant
+            else:
+                continue
+            found[id(cell)] = cell
+            if not _only_reads(operation, index):
+                changed.add(id(cell))
+    return [Cell(cell, changes=number in changed) for number, cell in found.items()]
 
 
-class _Cell:
-    """A variable as it was when a step was recorded."""
-
-    __slots__ = ("_array", "_block_users", "_users", "cell")
-
-    def __init__(self, cell: RefVariable | Variable):
-        self.cell = cell
-        value = cell.value
-        self._array = weakref.ref(value) if isinstance(value, GpuArray) else None
-        self._users = sys.getrefcount(value)
-        self._block_users = sys.getrefcount(value.block) if isinstance(value, GpuArray) else 0
-
-    def is_same(self) -> bool:
-        """Whether it still has its array."""
-        return self._array is not None and self._array() is self.cell.value
-
-    def holds(self) -> bool:
-        """Whether it has, and nobody else holds it, who would see it change."""
-        value = self.cell.value
-        return (
-            self._array is not None
-            and self._array() is value
-            and sys.getrefcount(value) <= self._users + 1  # and what the weak reference gave
-            and sys.getrefcount(value.block) <= self._block_users
-        )
-
-    def restore(self) -> None:
-        """Give it the array that it had."""
-        if self._array is not None:
-            self.cell.value = self._array()
-
-
-class _Graph:
-    """A recorded step.
-
-    Attributes:
-        inputs: by argument: where it has to be copied, a value on the host, or None where nothing is known of it.
-        results: where they are made.
-    """
-
-    def __init__(self, recording: Recording, inputs: list[Any], cells: list[_Cell], results: list[Any]):
-        self.recording = recording
-        self.inputs = inputs
-        self.cells = cells
-        self.results = results
-
-    def fits(self, arguments: Sequence[Any]) -> bool:
-        """Whether a replay does what the step would do."""
-        for there, given in zip(self.inputs, arguments, strict=True):
-            if isinstance(there, np.ndarray) and not np.array_equal(there, given):
-                return False
-        return all(cell.holds() for cell in self.cells)
-
-    def replay(self, device: CudaDevice, arguments: Sequence[Any]) -> list[Any]:
-        """Do it all."""
-        context, stream = device.context, device.compute
-        for there, given in zip(self.inputs, arguments, strict=True):
-            if isinstance(there, GpuArray) and there.nbytes:
-                context.copy(there.address, given.address, there.nbytes, stream)
-        self.recording.replay()
-        return [_own(device, result) for result in self.results]
-
-
-def _own(device: CudaDevice, result: Any) -> Any:
-    """A result that the next replay does not change."""
-    if isinstance(result, _Cell):
-        result = result.cell.value
-    if isinstance(result, GpuArray):
-        return device.copied(result)
-    return result.copy() if isinstance(result, np.ndarray) else result
-
-
-def _is_repeated(result: Any) -> bool:
-    """Whether a replay gives a result of this kind as the step would."""
-    if isinstance(result, ResourceHandle):
-        return result.owned is None
-    return result is None or result is DEAD or isinstance(result, (*_TENSORS, _Cell))
+def _only_reads(operation: Operation, index: int) -> bool:
+    """Whether an operation leaves a variable that it is given as it is."""
+    if not isinstance(operation, Call) or index >= len(operation.step.node.input_types):
+        return False
+    wanted = operation.step.node.input_types[index]
+    return operation.op in _READS if wanted.kind == "r" else not wanted.is_ref
 
 
 class RecordedFunction:
@@ -174,7 +110,8 @@ class RecordedFunction:
         self._device = device
         self._why_not = why_not
         self._tf32 = tf32
-        self._graph: _Graph | None = None
+        self._on_device: DeviceGraph | None = None
+        self._from_host: HostGraph | None = None
         self._runs = 0
         self._recordings = 0
 
@@ -183,76 +120,115 @@ class RecordedFunction:
         allow_tf32(self._tf32)
         if self._device.is_recording:  # it is a part of another step
             return self._function.run(arguments, running)
-        graph = self._graph
-        if graph is not None and graph.fits(arguments):
-            return graph.replay(self._device, arguments)
+        if self._on_device is not None and (results := self._on_device.replay(arguments)) is not None:
+            return results
         self._runs += 1
         if self._why_not is None and self._runs > 1:
             graph = self._record(arguments, running)
-            if graph is not None:
-                return graph.replay(self._device, arguments)
+            results = None if graph is None else graph.replay(arguments)
+            if results is not None:
+                return results
         return self._function.run(arguments, running)
 
-    def _record(self, arguments: Sequence[Any], running: RunningStep) -> _Graph | None:
+    def run_from_host(self, arguments: Sequence[Any], running: RunningStep, boundary: Boundary) -> list[Any] | None:
+        """Execute once; see `backends.base.Replays`."""
+        if self._why_not is not None or self._device.is_recording:
+            return None
+        if (results := self.replay(arguments)) is not None:
+            return results
+        if not self._runs or not _is_from_host(arguments, boundary):
+            return None
+        allow_tf32(self._tf32)
+        self._device.synchronize()
+        graph = self._record_from_host(arguments, running, boundary)
+        return None if graph is None else graph.replay(arguments)
+
+    def replay(self, arguments: Sequence[Any]) -> list[Any] | None:
+        """Execute once, if what was recorded fits; see `backends.base.Replays`."""
+        graph = self._from_host
+        return None if graph is None else graph.replay(arguments)
+
+    def _record(self, arguments: Sequence[Any], running: RunningStep) -> DeviceGraph | None:
         """The step as a graph; None where it is none, and the reason is noted."""
-        self._let_go()
+        if self._on_device is not None:
+            self._on_device.close()
+            self._on_device = None
+        inputs: list[Any] = []
+        for given in arguments:
+            if isinstance(given, GpuArray):
+                inputs.append(self._device.copied(given))
+            else:
+                inputs.append(np.array(given) if isinstance(given, _ARRAYS) else given)
+        if (made := self._recorded(inputs, running, ())) is not None:
+            recording, cells, results, _ = made
+            self._on_device = DeviceGraph(self._device, recording, inputs, cells, results)
+        return self._on_device
+
+    def _record_from_host(self, arguments: Sequence[Any], running: RunningStep, boundary: Boundary) -> HostGraph | None:
+        """Likewise, with the copies from and to host memory."""
+        if self._from_host is not None:
+            self._from_host.close()
+            self._from_host = None
+        moved = [k for k, there in boundary.arguments.items() if there and arguments[k] is not DEAD]
+        fed = Fed(self._device, {k: np.asarray(arguments[k]) for k in moved})
+        inputs: list[Any] = [None] * len(arguments)
+        for position in boundary.arguments:
+            given = arguments[position]
+            inputs[position] = fed.arrays.get(position, np.array(given) if isinstance(given, _ARRAYS) else given)
+        if (made := self._recorded(inputs, running, boundary.results, fed)) is not None:
+            recording, cells, results, fetched = made
+            values = {k: inputs[k] for k in boundary.arguments if k not in fed.arrays}
+            self._from_host = HostGraph(self._device, recording, fed, values, cells, results, fetched)
+        return self._from_host
+
+    def _recorded(
+        self, inputs: list[Any], running: RunningStep, moved: Sequence[int], fed: Fed | None = None
+    ) -> tuple[Recording, list[Cell], list[Any], Fetched] | None:
+        """What the step launches, the variables that it is about, and its results, of which some are fetched."""
         self._recordings += 1
         if self._recordings > _MOST_RECORDINGS:
             return self._refuse("its variables or its host arguments change from step to step")
-        inputs: list[Any] = []
-        for given in arguments:
-            if isinstance(given, np.ndarray | np.generic):
+        for given in inputs:
+            if isinstance(given, np.ndarray):
                 if given.nbytes > _LARGEST_VALUE:
                     return self._refuse("a large argument is in host memory")
-                inputs.append(np.array(given))
-            elif isinstance(given, GpuArray):
-                inputs.append(self._device.copied(given))
-            elif given is DEAD or given is None:
-                inputs.append(given)
-            else:  # a stack or list of this step, or a variable that nobody watches
+            elif not (isinstance(given, GpuArray) or given is DEAD or given is None):
+                # a stack or list of this step, or a variable that nobody watches
                 return self._refuse(f"an argument is a {type(given).__name__}, which is another one each time")
-        found = cells_of(self._function.block, running)
-        if found is None:
+        cells = cells_of(self._function.block, running)
+        if cells is None or any(cell.variable.value is None for cell in cells):
             return None  # a variable that has no value yet: the step itself says so
-        if any(cell.value is None for cell in found):
-            return None
-        if not all(isinstance(cell.value, GpuArray) for cell in found):
+        if any(cell.array is None for cell in cells):
             return self._refuse("a variable is in host memory")
-        cells = [_Cell(cell) for cell in found]
         self._device.synchronize()
         try:
             with self._device.recording(_BYTES_A_LAUNCH * len(self._function.block)) as recording:
+                if fed is not None:
+                    fed.record()
                 results = self._function.run(inputs, running)
+                # whoever held a variable's array would keep it from being changed in place
+                by_array = {id(cell.variable.value): cell for cell in cells}
+                results = [by_array.get(id(result), result) for result in results]
+                fetched = Fetched(self._device, {k: give for k in moved if (give := giver(results[k])) is not None})
         except GraphmillError as error:
             for cell in cells:
                 cell.restore()
             return self._refuse(error.message)
-        # whoever held a variable's array would keep it from being changed in place
-        by_array = {id(cell.cell.value): cell for cell in cells}
-        results = [by_array.get(id(result), result) for result in results]
-        fresh = next((each for each in results if not _is_repeated(each)), None)
+        fresh = next((each for each in results if not is_repeated(each)), None)
         if fresh is not None:
             recording.close()
             return self._refuse(f"a result is a {type(fresh).__name__}, which has to be made anew each time")
-        moved = next((cell for cell in cells if not cell.is_same()), None)
-        graph = _Graph(recording, inputs, cells, results)
-        if moved is not None:
+        changed = next((cell for cell in cells if not cell.is_same()), None)
+        if changed is not None:
             for cell in cells:
                 cell.restore()
             recording.close()
-            return self._refuse(f"the variable {moved.cell.name} is not changed in place")
-        self._graph = graph
-        return graph
+            return self._refuse(f"the variable {changed.variable.name} is not changed in place")
+        return recording, cells, results, fetched
 
     def _refuse(self, why: str) -> None:
         self._why_not = why
         self._function.block.notes.append(f"the step runs launch by launch, not as a CUDA graph: {why}")
-
-    def _let_go(self) -> None:
-        graph, self._graph = self._graph, None
-        if graph is not None:
-            recording, graph.results, graph.inputs = graph.recording, [], []
-            recording.close()
 
     def run_marked(
         self, arguments: Sequence[Any], running: RunningStep
@@ -265,5 +241,17 @@ class RecordedFunction:
         return self._function.run_checked(arguments, running)
 
     def close(self) -> None:
-        """Give the graph and its memory back."""
-        self._let_go()
+        """Give the graphs and their memory back."""
+        for graph in (self._on_device, self._from_host):
+            if graph is not None:
+                graph.close()
+        self._on_device = self._from_host = None
+
+
+def _is_from_host(arguments: Sequence[Any], boundary: Boundary) -> bool:
+    """Whether all arguments that are wanted in the device's memory come from the host's."""
+    return all(
+        arguments[k] is DEAD or (isinstance(arguments[k], _ARRAYS) and not arguments[k].dtype.hasobject)
+        for k, is_moved in boundary.arguments.items()
+        if is_moved
+    )

@@ -38,6 +38,7 @@ class KernelFunction:
 
     is_whole = False
     initialises = False
+    replays = False
     layout = NoMemory()
 
     def __init__(

@@ -90,7 +90,10 @@ class CudaContext:
         self._success: Any = calls.success
         driver: Any = calls.module
         self._driver = driver
+        # what each step calls, without a look for its name
         self._launch: Any = driver.cuLaunchKernel
+        self._launch_graph: Any = driver.cuGraphLaunch
+        self._await_stream: Any = driver.cuStreamSynchronize
         self._modes: Any = driver.CUstreamCaptureMode
         self._context: Any = calls("cuDevicePrimaryCtxRetain", calls("cuDeviceGet", index))
         self._functions: dict[SimtKernel, CudaFunction] = {}
@@ -187,12 +190,16 @@ class CudaContext:
         raise self._noted(self._calls.error("cuEventQuery", status))
 
     def synchronize(self, what: CudaStream | CudaEvent | None = None) -> None:
-        if what is None:
+        if isinstance(what, CudaStream):
+            if _thread.context is not self:
+                self.enter()
+            (status,) = self._await_stream(what.value)
+            if status is not self._success and status != self._success:
+                raise self._noted(self._calls.error("cuStreamSynchronize", status))
+        elif what is None:
             self._call("cuCtxSynchronize")
-        elif isinstance(what, CudaEvent):
-            self._call("cuEventSynchronize", what.value)
         else:
-            self._call("cuStreamSynchronize", what.value)
+            self._call("cuEventSynchronize", what.value)
 
     def elapsed(self, start: CudaEvent, end: CudaEvent) -> float:
         return float(self._call("cuEventElapsedTime", start.value, end.value))
@@ -282,7 +289,11 @@ class CudaContext:
     def replay(self, graph: CudaGraph, stream: CudaStream) -> None:
         if graph.value is None:
             raise DriverError("cuGraphLaunch", "CUDA_ERROR_INVALID_VALUE", "the graph was freed")
-        self._call("cuGraphLaunch", graph.value, stream.value)
+        if _thread.context is not self:
+            self.enter()
+        (status,) = self._launch_graph(graph.value, stream.value)
+        if status is not self._success and status != self._success:
+            raise self._noted(self._calls.error("cuGraphLaunch", status))
 
     def free_graph(self, graph: CudaGraph) -> None:
         if graph.value is not None:

@@ -119,6 +119,7 @@ class Emitted:
 
     is_whole = False
     initialises = False
+    replays = False
 
     def __init__(self, emitter: Emitter, source: str, owners: list[Operation | None]):
         self.source = source
