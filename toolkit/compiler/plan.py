@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from toolkit.compiler import pipeline
-from toolkit.compiler.backends.base import SOURCE_NAME, Boundary, Executable, Instance
+from toolkit.compiler.backends.base import SOURCE_NAME, Executable, HostSide, Instance
 from toolkit.compiler.context import RunningStep, compiling
 from toolkit.compiler.importer.control import UnstructuredError
 from toolkit.compiler.importer.lift import Lifter
@@ -99,7 +99,7 @@ class Plan:
             else:
                 free.append(instance)
 
-    def run_from_host(self, arguments: Sequence[Any], running: RunningStep, boundary: Boundary) -> list[Any] | None:
+    def run_from_host(self, arguments: Sequence[Any], running: RunningStep, boundary: HostSide) -> list[Any] | None:
         """Execute once, where that was recorded, from host memory to host memory; None where it was not."""
         return self._replayed(arguments, running, boundary) if self.replays else None
 
@@ -108,7 +108,7 @@ class Plan:
         return self._replayed(arguments, None, None) if self.replays and self.holds() else None
 
     def _replayed(
-        self, arguments: Sequence[Any], running: RunningStep | None, boundary: Boundary | None
+        self, arguments: Sequence[Any], running: RunningStep | None, boundary: HostSide | None
     ) -> list[Any] | None:
         try:
             instance: Any = self._free.pop()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from toolkit.compiler.backends.base import Boundary
+from toolkit.compiler.backends.base import HostSide
 from toolkit.compiler.program import Program, Role
 from toolkit.graph.device import DeviceSpec
 from toolkit.kernels.device_memory import CopiesLater, DeviceMemory
@@ -47,7 +47,7 @@ class DeviceExecutor:
         self._to_host = to_host
         self._again: Callable[[Sequence[Any]], list[Any] | None] | None = None
         there = {index: not on_host for index, on_host in self._on_host}
-        self._boundary = Boundary(there, tuple(self._moved)) if to_host else None
+        self._boundary = HostSide(there, tuple(self._moved)) if to_host else None
         spec = DeviceSpec.parse(program.device)
         self._space = space_at(program.device_type, spec.device_index or 0)
         self._later = memory if isinstance(memory, CopiesLater) else None

@@ -14,7 +14,7 @@ from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
-from toolkit.compiler.backends.base import Boundary
+from toolkit.compiler.backends.base import HostSide
 from toolkit.compiler.importer.control import UnstructuredError
 from toolkit.compiler.importer.facts import is_known
 from toolkit.compiler.pipeline import THREADS
@@ -98,7 +98,7 @@ class CompiledExecutor:
             return run_checked(plan, self._program, arguments, running)
         return plan.run(arguments, running) if plan.turn is None else TURNS.run(plan, arguments, running)
 
-    def run_from_host(self, arguments: Sequence[Any], running: DeviceStep, boundary: Boundary) -> FromHost | None:
+    def run_from_host(self, arguments: Sequence[Any], running: DeviceStep, boundary: HostSide) -> FromHost | None:
         """Execute once, from host memory to host memory, where the program was recorded; None where it was not.
 
         Returns:

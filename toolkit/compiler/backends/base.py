@@ -39,7 +39,7 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
-class Boundary:
+class HostSide:
     """Where a step on a device with a memory of its own meets host memory.
 
     Attributes:
@@ -101,7 +101,7 @@ class Instance(Protocol):
 class Replays(Protocol):
     """What an instance may offer besides: steps that were recorded, from host memory to host memory."""
 
-    def run_from_host(self, arguments: Sequence[Any], running: RunningStep, boundary: Boundary) -> list[Any] | None:
+    def run_from_host(self, arguments: Sequence[Any], running: RunningStep, boundary: HostSide) -> list[Any] | None:
         """Run, with arguments and results in host memory, and wait for the end of it.
 
         Returns:

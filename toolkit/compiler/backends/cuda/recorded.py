@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from toolkit.compiler.backends.base import Boundary, Entry
-from toolkit.compiler.backends.cuda.replayed import Cell, DeviceGraph, HostGraph, giver, is_repeated
+from toolkit.compiler.backends.base import Entry, HostSide
+from toolkit.compiler.backends.cuda.replayed import DeviceGraph, HostGraph, RecordedVariable, giver, is_repeated
 from toolkit.compiler.backends.kernels.function import KernelFunction
 from toolkit.compiler.context import RunningStep
 from toolkit.compiler.ir.block import Block
@@ -66,7 +66,7 @@ def refusal(block: Block) -> str | None:
     return None
 
 
-def cells_of(block: Block, running: RunningStep) -> list[Cell] | None:
+def cells_of(block: Block, running: RunningStep) -> list[RecordedVariable] | None:
     """The variables that a block names; None where it finds one only when it runs."""
     found: dict[int, RefVariable | Variable] = {}
     changed: set[int] = set()
@@ -85,7 +85,7 @@ def cells_of(block: Block, running: RunningStep) -> list[Cell] | None:
             found[id(cell)] = cell
             if not _only_reads(operation, index):
                 changed.add(id(cell))
-    return [Cell(cell, changes=number in changed) for number, cell in found.items()]
+    return [RecordedVariable(cell, changes=number in changed) for number, cell in found.items()]
 
 
 def _only_reads(operation: Operation, index: int) -> bool:
@@ -130,7 +130,7 @@ class RecordedFunction:
                 return results
         return self._function.run(arguments, running)
 
-    def run_from_host(self, arguments: Sequence[Any], running: RunningStep, boundary: Boundary) -> list[Any] | None:
+    def run_from_host(self, arguments: Sequence[Any], running: RunningStep, boundary: HostSide) -> list[Any] | None:
         """Execute once; see `backends.base.Replays`."""
         if self._why_not is not None or self._device.is_recording:
             return None
@@ -164,7 +164,7 @@ class RecordedFunction:
             self._on_device = DeviceGraph(self._device, recording, inputs, cells, results)
         return self._on_device
 
-    def _record_from_host(self, arguments: Sequence[Any], running: RunningStep, boundary: Boundary) -> HostGraph | None:
+    def _record_from_host(self, arguments: Sequence[Any], running: RunningStep, boundary: HostSide) -> HostGraph | None:
         """Likewise, with the copies from and to host memory."""
         if self._from_host is not None:
             self._from_host.close()
@@ -183,7 +183,7 @@ class RecordedFunction:
 
     def _recorded(
         self, inputs: list[Any], running: RunningStep, moved: Sequence[int], fed: Fed | None = None
-    ) -> tuple[Recording, list[Cell], list[Any], Fetched] | None:
+    ) -> tuple[Recording, list[RecordedVariable], list[Any], Fetched] | None:
         """What the step launches, the variables that it is about, and its results, of which some are fetched."""
         self._recordings += 1
         if self._recordings > _MOST_RECORDINGS:
@@ -248,7 +248,7 @@ class RecordedFunction:
         self._on_device = self._from_host = None
 
 
-def _is_from_host(arguments: Sequence[Any], boundary: Boundary) -> bool:
+def _is_from_host(arguments: Sequence[Any], boundary: HostSide) -> bool:
     """Whether all arguments that are wanted in the device's memory come from the host's."""
     return all(
         arguments[k] is DEAD or (isinstance(arguments[k], _ARRAYS) and not arguments[k].dtype.hasobject)

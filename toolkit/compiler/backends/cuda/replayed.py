@@ -23,7 +23,7 @@ from toolkit.kernels.variables import Variable
 _TENSORS = (GpuArray, np.ndarray, np.generic, RefVariable)
 
 
-class Cell:
+class RecordedVariable:
     """A variable as it was when a step was recorded.
 
     Args:
@@ -56,10 +56,10 @@ class Cell:
             self.variable.value = self.array()
 
 
-class Cells:
+class RecordedVariables:
     """The variables of a recorded step."""
 
-    def __init__(self, cells: Iterable[Cell]):
+    def __init__(self, cells: Iterable[RecordedVariable]):
         self._read = [(cell.variable, cell.array) for cell in cells if not cell.users]
         self._changed = [(cell.variable, cell.array, cell.users, cell.block_users) for cell in cells if cell.users]
 
@@ -84,11 +84,13 @@ class DeviceGraph:
         results: where they are made.
     """
 
-    def __init__(self, device: CudaDevice, recording: Recording, inputs: list[Any], cells: list[Cell], results: Any):
+    def __init__(
+        self, device: CudaDevice, recording: Recording, inputs: list[Any], cells: list[RecordedVariable], results: Any
+    ):
         self._device = device
         self._recording = recording
         self._inputs = inputs
-        self._cells = Cells(cells)
+        self._cells = RecordedVariables(cells)
         self._results: list[Any] = results
 
     def replay(self, arguments: Sequence[Any]) -> list[Any] | None:
@@ -122,14 +124,14 @@ class HostGraph:
     """
 
     def __init__(
-        self, device: CudaDevice, recording: Recording, fed: Fed, values: dict[int, Any], cells: list[Cell],
+        self, device: CudaDevice, recording: Recording, fed: Fed, values: dict[int, Any], cells: list[RecordedVariable],
         results: list[Any], fetched: Fetched,
     ):  # fmt: skip
         self._device = device
         self._recording = recording
         self._fed = fed
         self._values = [(position, key_of(value)) for position, value in values.items()]
-        self._cells = Cells(cells)
+        self._cells = RecordedVariables(cells)
         self._results = [None if k in fetched.positions else each for k, each in enumerate(results)]
         self._kept = [(k, each) for k, each in enumerate(self._results) if isinstance(each, _COPIED)]
         self._fetched = fetched
@@ -179,7 +181,7 @@ def key_of(value: Any) -> Any:
 
 def _own(device: CudaDevice, result: Any) -> Any:
     """A result that the next replay does not change."""
-    if isinstance(result, Cell):
+    if isinstance(result, RecordedVariable):
         result = result.variable.value
     if isinstance(result, GpuArray):
         return device.copied(result)
@@ -188,7 +190,7 @@ def _own(device: CudaDevice, result: Any) -> Any:
 
 def giver(result: Any) -> Callable[[], GpuArray] | None:
     """What gives a result that is in the device's memory; None for others."""
-    if isinstance(result, Cell):
+    if isinstance(result, RecordedVariable):
         return lambda: result.variable.value
     return (lambda: result) if isinstance(result, GpuArray) else None
 
@@ -197,8 +199,8 @@ def is_repeated(result: Any) -> bool:
     """Whether a replay gives a result of this kind as the step would."""
     if isinstance(result, ResourceHandle):
         return result.owned is None
-    return result is None or result is DEAD or isinstance(result, (*_TENSORS, Cell))
+    return result is None or result is DEAD or isinstance(result, (*_TENSORS, RecordedVariable))
 
 
 #: results that each step gives a copy of
-_COPIED = (GpuArray, np.ndarray, Cell)
+_COPIED = (GpuArray, np.ndarray, RecordedVariable)
