@@ -8,7 +8,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -27,10 +27,12 @@ from toolkit.errors import (
 from toolkit.graph.attrs import FuncRef
 from toolkit.graph.check import check_inputs
 from toolkit.graph.device import DeviceSpec
+from toolkit.graph.dtypes import DType
 from toolkit.graph.expansion import expansion
 from toolkit.graph.frames import StaticFrame, assign_frames
 from toolkit.graph.functions import FunctionLibrary
 from toolkit.graph.graph import Graph
+from toolkit.graph.kinds import NodeKind
 from toolkit.graph.node import (
     CONTROL_FLOW_OPS,
     ENTER_OPS,
@@ -107,6 +109,7 @@ class Step:
         constant: the value of a CONSTANT.
         is_target: whoever runs the program asked for it to run, not for what it puts out.
         settle: on a device that keeps variables in its memory: gives a variable's value where an input is wanted.
+        kernels: where `compute` comes from when it is first asked for, where it has not been built.
     """
 
     node: Node
@@ -121,6 +124,16 @@ class Step:
     constant: Any = None
     is_target: bool = False
     settle: Callable[[int, RefVariable], Any] | None = None
+    kernels: _Kernels | None = None
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """Build the kernel: Python asks here for what has not been set."""
+            if name != "compute":
+                raise AttributeError(name)
+            self.compute = self.kernels.compute(self.node)
+            return self.compute
 
 
 class Program:
@@ -219,76 +232,156 @@ class Program:
         return made
 
 
-@dataclass(frozen=True, slots=True)
-class _Kernels:
-    """Where the kernels of a program come from; see `Program`."""
+@dataclass(slots=True)
+class _Form:
+    """What the steps of nodes of one kind have in common.
 
-    device_type: str
-    access: Access | None
-    defining: bool
-    target: Target | None
-    copies: bool = False
+    Attributes:
+        wanted: the type of each input, reference types included.
+        entry: the kernel, when it has been looked for; None for functions that are called by their names.
+        is_dynamic: the types of its outputs are looked at when it has run.
+        constant: the value of a CONSTANT.
+        is_built: a kernel has been built of it.
+    """
+
+    role: Role
+    wanted: Sequence[DType]
+    num_outputs: int
+    forwards_references: bool
+    entry: Kernel | None = None
+    is_dynamic: bool = False
+    constant: Any = None
+    is_built: bool = False
+
+
+class _Kernels:
+    """Where the kernels of a program come from; see `Program`.
+
+    In large graphs the same few nodes come again and again: what follows from op and attributes is found once for all
+    nodes of one kind. Of pure kernels the first of a kind is built at once, to know that its node can be run; the
+    others when they are asked for, and most never are, for they become parts of what is compiled.
+    """
+
+    def __init__(
+        self, device_type: str, access: Access | None, defining: bool, target: Target | None, copies: bool = False
+    ):
+        self.device_type = device_type
+        self._access = access
+        self._defining = defining
+        self._target = target
+        self._copies = copies
+        self._forms: dict[NodeKind, _Form] = {}
+
+    def form(self, node: Node) -> _Form:
+        """What a node's step has in common with those of other nodes."""
+        kind = node.kind
+        if kind is None or not kind.is_shared or node.op in node.graph.library:
+            return self._form(node)
+        kind = kind.like or kind
+        found = self._forms.get(kind)
+        if found is None:
+            found = self._forms[kind] = self._form(node)
+        return found
+
+    def fill(self, step: Step, form: _Form) -> None:
+        """Give a step its kernel, or its constant."""
+        node = step.node
+        if form.is_built:
+            if form.role is Role.CONSTANT:
+                step.constant = form.constant
+                return
+            assert form.entry is not None
+            step.kind = form.entry.kind
+            if step.kind is Kind.PURE and not form.entry.is_foreign:
+                step.kernels = self
+                del step.compute  # it is built when it is asked for
+            else:
+                step.compute = self._built(node, form)
+        elif node.op in node.graph.library:  # a function called by its own name
+            step.kind, step.compute = Kind.STATEFUL, typed(_function_call(node), Kind.STATEFUL, node)
+        else:
+            entry = form.entry = self._entry(node)
+            form.is_dynamic = is_dynamic(node)
+            step.compute = self._built(node, form)
+            if form.role is Role.CONSTANT:
+                step.constant = form.constant = step.compute()
+                step.compute = _never
+            else:
+                step.kind = entry.kind
+            form.is_built = True
+
+    def compute(self, node: Node) -> Callable[..., Any]:
+        """The kernel of a node."""
+        if node.op in node.graph.library:
+            return typed(_function_call(node), Kind.STATEFUL, node)
+        form = self.form(node)
+        if form.entry is None:
+            form.entry, form.is_dynamic = self._entry(node), is_dynamic(node)
+        return self._built(node, form)
+
+    def _form(self, node: Node) -> _Form:
+        return _Form(role_of(node.op), node.input_types, node.num_outputs, _forwards_references(node))
 
     def _entry(self, node: Node) -> Kernel:
         """The kernel of a node; see `Program`."""
-        if self.copies and registry.find(node, self.device_type, defining=self.defining) is None:
-            own = registry.find(node, "CPU", defining=self.defining)
+        if self._copies and registry.find(node, self.device_type, defining=self._defining) is None:
+            own = registry.find(node, "CPU", defining=self._defining)
             if own is not None:
                 return replace(own, factory=through_copies(own))
-        return registry.get(node, self.device_type, defining=self.defining)
+        return registry.get(node, self.device_type, defining=self._defining)
 
-    def build(self, node: Node) -> tuple[Kind, Callable[..., Any]]:
-        if node.op in node.graph.library:  # a function called by its own name
-            return Kind.STATEFUL, typed(_function_call(node), Kind.STATEFUL, node)
-        entry = self._entry(node)
+    def _built(self, node: Node, form: _Form) -> Callable[..., Any]:
+        entry = form.entry
+        assert entry is not None
         try:
             for definition in node.op_def.attrs.values():
                 if definition.minimum is not None:  # how many outputs there are, which no kernel may ask for
                     node.attr(definition.name, None)
-            compute = entry.factory(KernelNode(node, self.access, self.target))
+            compute = entry.factory(KernelNode(node, self._access, self._target))
         except GraphmillError as error:
             raise error.at(node=node.name) from None
         except Exception as error:
             raise _told(error, node) from error
         compute = device_types.watched(self.device_type, compute, node.name)
         if entry.is_foreign:
-            return entry.kind, held_to_declaration(compute, entry.kind, node)
-        return entry.kind, typed(compute, entry.kind, node) if is_dynamic(node) else compute
+            return held_to_declaration(compute, entry.kind, node)
+        return typed(compute, entry.kind, node) if form.is_dynamic else compute
 
 
 def _make_step(node: Node, position: list[int], kernels: _Kernels) -> Step:
-    role = role_of(node.op)
-    given = list(node.inputs)
+    form = kernels.form(node)
+    role, wanted = form.role, form.wanted
+    given = node.inputs
     controls = [position[src.id] for src in node.control_inputs]
     if role in (Role.KERNEL, Role.RETVAL):
-        for i, (src, _) in enumerate(given):
-            variable = _variable_read(src)
+        for i, (src, _) in enumerate(node.inputs):
+            variable = _variable_read(src) if src.op == "Identity" else None
             if variable is not None:
+                if given is node.inputs:
+                    given = list(given)
                 given[i] = variable
                 if position[src.id] not in controls:
                     controls.append(position[src.id])
-    inputs = [(position[src.id], index) for src, index in given]
-    wanted = node.input_types
-    if len(wanted) != len(inputs):
+    if len(wanted) != len(given):
         raise _bad_inputs(node)
-    for (src, index), want in zip(given, wanted, strict=True):
-        found = src.output_types[index] if 0 <= index < src.num_outputs else None
-        if found is None or found.base is not want.base or (want.is_ref and not found.is_ref):
-            raise _bad_inputs(node)
-    deref = tuple(
-        i
-        for i, ((src, index), want) in enumerate(zip(given, wanted, strict=True))
-        if src.output_types[index].is_ref and not want.is_ref and not _forwards_references(node)
-    )
-    step = Step(node, role, Kind.PURE, _never, inputs, controls, deref, node.num_outputs)
+    inputs: list[tuple[int, int]] = []
+    deref: tuple[int, ...] = ()
+    for i, (src, index) in enumerate(given):
+        types, want = src.output_types, wanted[i]
+        found = types[index] if 0 <= index < len(types) else None
+        if found is not want:
+            if found is None or found.base is not want.base or (want.is_ref and not found.is_ref):
+                raise _bad_inputs(node)
+            if found.is_ref and not want.is_ref and not form.forwards_references:
+                deref = (*deref, i)
+        inputs.append((position[src.id], index))
+    step = Step(node, role, Kind.PURE, _never, inputs, controls, deref, form.num_outputs)
     if role is Role.ENTER:
         node.attr("is_constant", False)  # refused here, whoever runs it
     if role in (Role.ARG, Role.RETVAL):
         step.index = node.attr("index")
-    elif role is Role.CONSTANT:
-        step.constant = kernels.build(node)[1]()
-    elif role in (Role.KERNEL, Role.SEND, Role.TRIGGER):
-        step.kind, step.compute = kernels.build(node)
+    elif role in (Role.KERNEL, Role.SEND, Role.TRIGGER, Role.CONSTANT):
+        kernels.fill(step, form)
     return step
 
 
@@ -327,7 +420,7 @@ class _BuiltLater:
 
     def __call__(self, *args: Any) -> Any:
         if self._compute is None:
-            self._compute = _Kernels(_type_of_device(self._node), None, False, None).build(self._node)[1]
+            self._compute = _Kernels(_type_of_device(self._node), None, False, None).compute(self._node)
         return self._compute(*args)
 
 

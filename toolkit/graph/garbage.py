@@ -13,6 +13,8 @@ from collections.abc import Generator
 from contextlib import contextmanager
 
 _lock = threading.Lock()
+#: objects that it takes some ten milliseconds to look at
+_MANY = 200_000
 #: how many programs are being made, in any thread, and whether the collector was on before the first
 _makers = 0
 _was_enabled = False
@@ -24,7 +26,8 @@ _is_postponed = False
 def no_collection() -> Generator[None]:
     """Switch the collector off for the length of a `with` block or of a function that this decorates.
 
-    It is on again, if it was on before, when no thread is in such a block any more.
+    It is on again, if it was on before, when no thread is in such a block any more. If a great many objects have been
+    made by then, all that there are count as old: they are looked at with the next full collection, not at once.
     """
     global _makers, _was_enabled
     with _lock:
@@ -38,6 +41,9 @@ def no_collection() -> Generator[None]:
         with _lock:
             _makers -= 1
             if not _makers and _was_enabled:
+                if gc.get_count()[0] >= _MANY:
+                    gc.freeze()  # into a generation of its own, and from there into the oldest one: nothing is visited
+                    gc.unfreeze()
                 gc.enable()
 
 

@@ -6,7 +6,8 @@ Nothing is moved before its place in the program, and nothing is held back beyon
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -32,7 +33,7 @@ from toolkit.compiler.ir.value import Value
 from toolkit.compiler.transforms.elements import is_channels_first
 from toolkit.compiler.transforms.waiting import Group, Groups
 from toolkit.kernels.cpu.native.code import TYPES, Code, Lanes
-from toolkit.kernels.cpu.native.compiler import compiler
+from toolkit.kernels.cpu.native.compiler import Function, compiler
 from toolkit.kernels.cpu.native.loops import OPENMP, Operand, is_long, nest
 from toolkit.kernels.cpu.native.operations import OPERATORS, accepts
 from toolkit.kernels.cpu.onednn.library import library, openmp_symbols
@@ -202,11 +203,83 @@ def _is_done_well(operation: Operation, large: int) -> bool:
     return row is not None and row.single and not (is_large and row.one_thread)
 
 
+@dataclass(frozen=True, slots=True)
+class _Written:
+    """What equal nests have in common.
+
+    Attributes:
+        rows: the shape of the nest where that is long rows (`widening`); None where it is the operation's own.
+        reaches: bytes from the first element that is touched to the end of the last: of what is read, of constant
+            tensors, of what is written.
+    """
+
+    function: Function
+    rows: tuple[int, int] | None
+    reaches: Sequence[int]
+
+
 def write_nest(emitter: Emitter, operation: FusedLoopNest) -> None:
-    """Compile the loop, and call it."""
-    members, reads, stores = operation.members, operation.reads, operation.stores
-    shape, windows = operation.shape, operation.written()
+    """Compile the loop, or take that of an equal nest, and call it."""
+    reads, windows = operation.reads, operation.written()
     constants: list[Any] = []
+    for source in (source for member in operation.members for source in member.sources):
+        if not isinstance(source, Read | Made) and source.size != 1 and all(source is not c for c in constants):
+            constants.append(source)
+    arrays = [np.ascontiguousarray(array) for array in constants]
+    written = emitter.alike(
+        _key(operation, windows, constants), lambda: _compiled(emitter, operation, windows, constants, arrays)
+    )
+    if written.rows is not None:
+        arrays = [repeated(array, operation.shape[-1], written.rows[1]) for array in arrays]
+    arrays = [emitter.kept(array) for array in arrays]
+    things = [
+        *((window.value, window.offset) for window in reads), *((array, 0) for array in arrays),
+        *((window.value, window.offset) for window in windows),
+    ]  # fmt: skip
+    emitter.execute_native(
+        written.function,
+        [Span(thing, reach, offset=first * int(thing.dtype.itemsize))
+         for (thing, first), reach in zip(things, written.reaches, strict=True)],
+    )  # fmt: skip
+
+
+def _key(operation: FusedLoopNest, windows: Sequence[Window], constants: Sequence[Any]) -> Hashable:
+    """All that a nest's code follows from: nests with the same key have the same code."""
+
+    def of_source(source: Source) -> Hashable:
+        if isinstance(source, Read | Made):
+            return source
+        if source.size == 1:  # a number in the code: the bytes of it, for zeros of either sign are equal
+            return source.dtype, source.tobytes()
+        return next(index for index, array in enumerate(constants) if array is source)
+
+    members = [
+        (member.op, member.dtype, tuple(map(of_source, member.sources)), repr(member.attributes))
+        for member in operation.members
+    ]
+    return (
+        write_nest,
+        operation.shape,
+        operation.weight,
+        tuple(members),
+        tuple([store.source for store in operation.stores]),
+        tuple([(w.value.dtype, w.value.shape, w.strides) for w in (*operation.reads, *windows)]),
+        tuple([(array.dtype, array.shape) for array in constants]),
+    )
+
+
+def _compiled(
+    emitter: Emitter, operation: FusedLoopNest, windows: Sequence[Window], constants: Sequence[Any],
+    arrays: Sequence[Any],
+) -> _Written:  # fmt: skip
+    """The code of a nest.
+
+    Args:
+        constants: its constant tensors.
+        arrays: the same, dense.
+    """
+    members, reads, stores = operation.members, operation.reads, operation.stores
+    shape = operation.shape
 
     def body(code: Code, given: Sequence[Lanes]) -> list[Lanes]:
         made: list[Lanes] = []
@@ -227,10 +300,6 @@ def write_nest(emitter: Emitter, operation: FusedLoopNest) -> None:
                 made.append(OPERATORS[member.op].write(code, *sources, **member.attributes))
         return [lanes(store.source) for store in stores]
 
-    for source in (source for member in members for source in member.sources):
-        if not isinstance(source, Read | Made) and source.size != 1 and all(source is not c for c in constants):
-            constants.append(source)
-    arrays = [np.ascontiguousarray(array) for array in constants]
     operands = [_operand(window.value, shape, window.strides) for window in reads]
     results = [_operand(window.value, shape, window.strides) for window in windows]
     rows = rows_of(shape, [*operands, *results], arrays, emitter.target.nests)
@@ -239,7 +308,6 @@ def write_nest(emitter: Emitter, operation: FusedLoopNest) -> None:
         arrays = [repeated(array, shape[-1], rows[1]) for array in arrays]
         shape = rows
     operands += [_operand(array, shape) for array in arrays]
-    arrays = [emitter.kept(array) for array in arrays]
     weight, target = operation.weight, emitter.target
     may_spread = is_long(shape, weight, target.threads.nest) and library() is not None
     symbols = openmp_symbols(*OPENMP) if may_spread else {}
@@ -247,15 +315,8 @@ def write_nest(emitter: Emitter, operation: FusedLoopNest) -> None:
     text = nest(shape, operands, results, body, calls=calls, spread=bool(symbols))
     machine = compiler()
     assert machine is not None
-    things = [
-        *((window.value, window.offset) for window in reads), *((array, 0) for array in arrays),
-        *((window.value, window.offset) for window in windows),
-    ]  # fmt: skip
-    emitter.execute_native(
-        machine.function(text, symbols),
-        [Span(thing, operand.reach(shape), offset=first * int(thing.dtype.itemsize))
-         for (thing, first), operand in zip(things, [*operands, *results], strict=True)],
-    )  # fmt: skip
+    function = machine.function(text, symbols)
+    return _Written(function, rows, [operand.reach(shape) for operand in (*operands, *results)])
 
 
 def _operand(thing: Any, shape: tuple[int, ...], strides: tuple[int, ...] | None = None) -> Operand:

@@ -87,7 +87,10 @@ def write_sum(emitter: Emitter, operation: CompiledSum) -> None:
     x, y = operation.input, operation.output
     machine = compiler()
     assert machine is not None
-    text = sums(*operation.sizes, TYPES[x.dtype.name], operation.factor)
+    function = emitter.alike(
+        (write_sum, operation.sizes, x.dtype, operation.factor),
+        lambda: machine.function(sums(*operation.sizes, TYPES[x.dtype.name], operation.factor), {}),
+    )
     outer, reduced, inner = operation.sizes
     size = int(x.dtype.itemsize) * outer * inner
-    emitter.execute_native(machine.function(text, {}), [Span(x, size * reduced), Span(y, size)])
+    emitter.execute_native(function, [Span(x, size * reduced), Span(y, size)])

@@ -7,8 +7,8 @@ hot path pays nothing for it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Container, Hashable, Mapping, Sequence
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -29,6 +29,8 @@ from toolkit.kernels.cpu.native.compiler import Function
 from toolkit.kernels.cpu.onednn.memory import Desc
 from toolkit.kernels.cpu.onednn.primitive import Primitive
 from toolkit.target.target import Target
+
+T = TypeVar("T")
 
 _SEQUENCES = (tuple, list)
 
@@ -82,6 +84,8 @@ class Emitter:
         self._owners: list[Operation | None] = [None]
         self._operation: Operation | None = None
         self._counter = 0
+        self._alike: dict[Hashable, Any] = {}
+        self._functions: dict[tuple[Function, bool], str] = {}  # globals that are compiled functions
         self._indent = "    "
         self._open: list[tuple[Value, bool]] = []
         self._branch: str | None = None  # the line that opens it, until there is something in it
@@ -179,6 +183,17 @@ class Emitter:
         """Run a compiled loop over values in the arena and constants."""
         self.line(self.native(function, operands, sum(_touched(operand) for operand in operands)))
 
+    def alike(self, key: Hashable, make: Callable[[], T]) -> T:
+        """What the first operation with a key needed to be made, for all that are like it.
+
+        Args:
+            key: all that it follows from, with a thing of the writer's own in it.
+        """
+        found = self._alike.get(key)
+        if found is None:
+            found = self._alike[key] = make()
+        return found
+
     def execute_checked(self, function: Function, operands: Sequence[Region]) -> None:
         """Run a compiled function that returns oneDNN's status."""
         self.line(f"{self.native(function, operands, sum(map(_touched, operands)))} and bad()")
@@ -193,7 +208,11 @@ class Emitter:
         name = self.fresh("n")
         self.natives.append((name, list(operands)))
         is_short = touched < self.target.threads.released
-        return f"{self.share('f', function.call_held if is_short else function.call)}({name})"
+        called = self._functions.get((function, is_short))
+        if called is None:
+            called = self.share("f", function.call_held if is_short else function.call)
+            self._functions[function, is_short] = called
+        return f"{called}({name})"
 
     def at(self) -> Operation:
         """The operation at hand."""
