@@ -5,7 +5,9 @@
 
 from __future__ import annotations
 
+import functools
 import math
+from collections.abc import Hashable
 from typing import Any
 
 import numpy as np
@@ -15,22 +17,99 @@ from toolkit.compiler.program import Step, as_outputs
 from toolkit.errors import GraphmillError
 from toolkit.graph.infer import infer_node
 from toolkit.graph.shape import Shape
+from toolkit.graph.shapes import registry
 from toolkit.kernels.device_memory import DeviceArray
+
+Dims = tuple[int, ...]
 
 _FOLD_LIMIT = 1 << 23  # bytes: a constant bigger than this, and than what it is made of, is not made ahead of time
 _FOLD_LIMIT_ONCE = 1 << 18  # bytes, in programs that run once: what is made ahead of time stays as long as the session
+#: elements of an argument whose value counts where it follows from shapes, and of known values in keys
+_SMALL_ARGUMENT = 64
 _SMALL_CONSTANT = 1 << 10  # elements: what shape functions may look at
 
 
-def infer(step: Step, given: list[Value]) -> list[tuple[int, ...] | None]:
+class Facts:
+    """What has been found of steps, recalled for those that are alike: of nodes of one kind, with inputs of the same
+    shapes and the same known values. In large graphs the same few steps come again and again.
+    """
+
+    def __init__(self) -> None:
+        self._shapes: dict[Hashable, list[Dims | None]] = {}
+        self._folded: dict[Hashable, list[Any]] = {}
+        self._is_local: dict[str, bool] = {}
+
+    def infer(self, step: Step, given: list[Value]) -> list[Dims | None]:
+        """As `infer`."""
+        key = self._key(step, given)
+        if key is None:
+            return infer(step, given)
+        found = self._shapes.get(key)
+        if found is None:
+            found = self._shapes[key] = infer(step, given)
+        return list(found)
+
+    def fold(self, step: Step, given: list[Value], shapes: list[Dims | None], *, once: bool) -> list[Value] | None:
+        """As `fold`; nodes that are alike have the same arrays."""
+        key = self._key(step, given) if all(_is_keyed(value.constant) for value in given) else None
+        if key is None:
+            return fold(step, given, shapes, once=once)
+        found = self._folded.get(key)
+        if found is None:
+            values = fold(step, given, shapes, once=once)
+            if values is not None and all(_is_keyed(value.constant) for value in values):
+                self._folded[key] = [value.constant for value in values]
+            return values
+        return [Value(each.dtype, tuple(each.shape), each) for each in found]
+
+    def _key(self, step: Step, given: list[Value]) -> Hashable:
+        """All that the shapes of a step's outputs follow from; None where they may follow from other nodes."""
+        node = step.node
+        kind = node.kind
+        if kind is None or not kind.is_shared:
+            return None
+        is_local = self._is_local.get(node.op)
+        if is_local is None:
+            is_local = self._is_local[node.op] = registry.is_local(node.op)
+        if not is_local:
+            return None
+        key: list[Any] = [kind.like or kind]
+        for value in given:
+            constant = value.constant
+            if value.dtype is None:  # a handle, of which other nodes say what it holds
+                return None
+            if constant is None:
+                key.append(value.shape)
+            elif _is_keyed(constant):
+                key.append((constant.shape, constant.dtype.char, constant.tobytes()))
+            elif _may_be_asked(constant):
+                return None
+            else:  # of which its shape counts alone; a tuple, to be no known value
+                key.append(value.shape)
+        return tuple(key)
+
+
+def _is_keyed(constant: Any) -> bool:
+    """Whether a known value can be part of a key: it has few elements, and they are numbers."""
+    return (
+        isinstance(constant, np.ndarray | np.generic)
+        and constant.dtype.kind in "iubf"
+        and constant.size <= _SMALL_ARGUMENT
+    )
+
+
+def _may_be_asked(constant: Any) -> bool:
+    """Whether shape functions may look at a known value."""
+    return (
+        isinstance(constant, np.ndarray | np.generic)
+        and constant.dtype.kind in "iub"
+        and constant.size <= _SMALL_CONSTANT
+    )
+
+
+def infer(step: Step, given: list[Value]) -> list[Dims | None]:
     """The output shapes that follow from the inputs' shapes and known values; None where they do not."""
-    known = {
-        index: value.constant.tolist()
-        for index, value in enumerate(given)
-        if isinstance(value.constant, np.ndarray | np.generic)
-        and value.constant.dtype.kind in "iub"
-        and value.constant.size <= _SMALL_CONSTANT
-    }
+    known = {index: value.constant.tolist() for index, value in enumerate(given) if _may_be_asked(value.constant)}
     try:
         shapes = infer_node(step.node, [Shape(value.shape) for value in given], known)
     except GraphmillError:
@@ -52,9 +131,7 @@ def shape_fact(step: Step, value: Value) -> Value:
     return Value(dtype, fact.shape, fact)
 
 
-def fold(
-    step: Step, given: list[Value], shapes: list[tuple[int, ...] | None], *, once: bool = False
-) -> list[Value] | None:
+def fold(step: Step, given: list[Value], shapes: list[Dims | None], *, once: bool = False) -> list[Value] | None:
     """The outputs of an operation whose inputs are constants, as constants; None where it is left to run.
 
     Args:
@@ -85,10 +162,6 @@ def fold(
 TENSORS = np.ndarray | np.generic | DeviceArray
 
 
-#: elements of an argument whose value counts where it follows from shapes
-_SMALL_ARGUMENT = 64
-
-
 def is_known(argument: Any) -> bool:
     """Whether a plan is made for the value of an argument that follows from shapes alone, not for its shape."""
     return (
@@ -116,6 +189,7 @@ def concrete(shape: Shape) -> tuple[int, ...] | None:
     return tuple(shape.as_list()) if shape.is_fully_defined else None
 
 
+@functools.cache  # there are some fifty types
 def numpy_type(dtype: Any) -> Any:
     base = dtype.base
     return None if base.name in ("resource", "variant") else base.numpy

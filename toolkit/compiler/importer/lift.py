@@ -31,8 +31,6 @@ from toolkit.compiler.importer.facts import (
     TENSORS,
     concrete,
     dtype_of,
-    fold,
-    infer,
     is_known,
     numpy_type,
     shape_fact,
@@ -296,11 +294,11 @@ class Lifter:
                 return [Value(zeros.dtype, zeros.shape, zeros)]
         if op == "Sum" and given[1].is_constant and np.size(given[1].constant) == 0:
             return [given[0]]
-        shapes = infer(step, given)
+        shapes = self.state.facts.infer(step, given)
         if op in _RESHAPES and shapes[0] is not None and shapes[0] == given[0].shape and given[0].dtype is not None:
             return [given[0]]
         if step.kind is Kind.PURE and all(isinstance(value.constant, TENSORS) for value in given):
-            folded = fold(step, given, shapes, once=self.state.initialises)
+            folded = self.state.facts.fold(step, given, shapes, once=self.state.initialises)
             if folded is not None:
                 return folded
         if op in HANDLES:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from toolkit.compiler.context import RunningStep
+from toolkit.compiler.importer.facts import Facts
 from toolkit.compiler.ir.list_facts import SharedListFacts
 from toolkit.compiler.ir.value import Value
 from toolkit.graph.expansion import Expansion, expansion
@@ -29,6 +30,7 @@ class ImportState:
         held: what is known of stacks and tensor arrays.
         room: how many more nodes of functions may be put in the place of calls.
         drawing: whether programs of functions draw random numbers, by id.
+        facts: what follows from shapes and known values, found once for steps that are alike.
         on_host: tensors are in host memory. Elsewhere calls stay calls, for what they take and return may have to be
             copied, and kernels alone know where a variable's array is.
     """
@@ -43,6 +45,7 @@ class ImportState:
         self.held: list[SharedListFacts] = []
         self.room = _MAX_INLINED
         self.drawing: dict[int, bool] = {}
+        self.facts = Facts()
         self._arrays: dict[int, Any] = {}
         self._expansions: dict[int, tuple[Expansion, FunctionLibrary]] = {}
 
