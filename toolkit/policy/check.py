@@ -6,7 +6,7 @@ the kernel runs, and judged by `access.Files` then.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, cast
 
 from toolkit.graph.functions import FunctionLibrary
@@ -33,15 +33,25 @@ def check_graph(graph: Graph, access: Access, lacking: Callable[[str], str]) -> 
     """
     if access.policy.is_everything:
         return
+    reaching: dict[str, Sequence[Row]] = {}  # by op, of which there are few
     for node in graph:
-        found = outside.rows(node.op)
+        found = reaching.get(node.op)
+        if found is None:
+            found = reaching[node.op] = outside.rows(node.op)
         if found and node.op not in graph.library:
             _judge([(row, known_paths(node, row)) for row in found], node.op, node.name, access, lacking)
     library = graph.library
     if len(library):
         seen: set[str] = set()
+        calling: dict[str, bool] = {}  # whether nodes of an op call functions at all
         for node in graph:
-            for name in _called(node.op, map(_function_names, _function_attrs(node)), library):
+            calls = calling.get(node.op)
+            if calls is None:
+                calls = calling[node.op] = node.op in library or bool(_function_attrs(node))
+            if not calls:
+                continue
+            values = [node.attr(attr, None) for attr in _function_attrs(node)]
+            for name in _called(node.op, map(_function_names, values), library):
                 _check_function(library, name, seen, access, lacking)
 
 
@@ -137,13 +147,12 @@ def _text(value: Any) -> str:
     return value.decode(errors="surrogateescape") if isinstance(value, bytes) else str(value)
 
 
-def _function_attrs(node: Node) -> Iterator[Any]:
-    """The values of the attributes that name functions."""
+def _function_attrs(node: Node) -> list[str]:
+    """The attributes that name functions."""
     op_def = node.graph.find_op_def(node.op)
-    if op_def is not None:
-        for name, attr in op_def.attrs.items():
-            if attr.type in ("func", "list(func)"):
-                yield node.attr(name, None)
+    if op_def is None:
+        return []
+    return [name for name, attr in op_def.attrs.items() if attr.type in ("func", "list(func)")]
 
 
 def _function_names(value: Any) -> Iterator[str]:

@@ -13,6 +13,7 @@ from toolkit.compiler.program import Program, Role, Step
 from toolkit.compiler.signatures import FunctionTypes, check_types
 from toolkit.errors import GraphmillError
 from toolkit.graph.attrs import FuncRef
+from toolkit.graph.node import Node
 from toolkit.kernels.registry import Kind
 from toolkit.policy.outside import only_reads
 
@@ -51,7 +52,7 @@ def draws(program: Program, running: RunningStep, seen: set[int] | None = None) 
             continue
         if step.node.attr("seed2", None) is not None:
             return True
-        for ref in _functions(step.node.attrs.values()):
+        for ref in _named_functions(step.node):
             try:
                 inner = running.device_functions.program(step.node.graph.library, ref)
             except GraphmillError:
@@ -105,7 +106,7 @@ def writes_variables(block: Block) -> bool:
             continue
         if any(dtype.name == "resource" for dtype in types) and not operation.step.node.op.startswith(_PER_STEP):
             return True
-        if any(True for _ in _functions(operation.step.node.attrs.values())):
+        if any(True for _ in _named_functions(operation.step.node)):
             return True
     return False
 
@@ -129,7 +130,7 @@ def may_write(program: Program, running: RunningStep, seen: set[int] | None = No
             return True
         if step.kind is Kind.PURE:
             continue
-        refs = list(_functions(step.node.attrs.values()))
+        refs = list(_named_functions(step.node))
         if refs:
             try:
                 programs = [running.device_functions.program(step.node.graph.library, ref) for ref in refs]
@@ -148,6 +149,12 @@ def may_write(program: Program, running: RunningStep, seen: set[int] | None = No
 #: makers of resources that are not variables
 _NOT_VARIABLES = frozenset({"HashTableV2", "MutableHashTableV2", "FIFOQueueV2", "IteratorV2", "AnonymousIterator",
                             "StackV2", "TensorArrayV3", "MutableDenseHashTableV2"})  # fmt: skip
+
+
+def _named_functions(node: Node) -> Iterable[FuncRef]:
+    """The functions that a node's attributes name."""
+    kind = node.kind
+    return () if kind is not None and not kind.names_functions else _functions(node.attrs.values())
 
 
 def _functions(values: Iterable[Any]) -> Iterable[FuncRef]:

@@ -37,6 +37,7 @@ class Block:
         self._first: Operation | None = None
         self._last: Operation | None = None
         self._count = 0
+        self._listed: list[Operation] | None = None  # the operations in order, while they stay as they are
 
     # -- looking ---------------------------------------------------------------------------------------------------
 
@@ -54,7 +55,9 @@ class Block:
     @property
     def operations(self) -> list[Operation]:
         """The operations in order, as a list of its own."""
-        return list(self)
+        if self._listed is None:
+            self._listed = list(self)
+        return list(self._listed)
 
     @property
     def first(self) -> Operation | None:
@@ -181,6 +184,7 @@ class Block:
         else:
             following.previous = operation
         self._count += 1
+        self._listed = None
 
     def _unlink(self, operation: Operation) -> None:
         assert operation.block is self, "an operation is taken out of where it is not"
@@ -195,6 +199,7 @@ class Block:
             following.previous = previous
         operation.block = operation.previous = operation.next = None
         self._count -= 1
+        self._listed = None
 
 
 def clone(block: Block) -> Block:

@@ -156,6 +156,7 @@ class Declared:
     defaults: Mapping[str, Any]
     _optional: Mapping[str, Any]
     _required: frozenset[str]
+    _accepted: set[tuple[str, ...]]  # names that were given once, and were right
 
     def __init_subclass__(cls, **more: Any) -> None:
         super().__init_subclass__(**more)
@@ -172,14 +173,18 @@ class Declared:
             defaults[name] = given.default if isinstance(given, Field) else given
         cls.defaults = defaults
         cls._optional = {name: default for name, default in defaults.items() if default is not REQUIRED}
+        cls._accepted = set()
         cls._required = frozenset(defaults.keys() - cls._optional.keys())
         found = [getattr(cls, name, None) for name in cls.fields]
         cls.operand_fields = tuple(field for field in found if isinstance(field, OperandField))
 
     def _fill(self, given: Mapping[str, Any]) -> None:
         """Set all fields of an instance that has none yet."""
-        if not self._required <= given.keys() <= self.defaults.keys():
-            self._refuse(given)
+        names = tuple(given)
+        if names not in self._accepted:
+            if not self._required <= given.keys() <= self.defaults.keys():
+                self._refuse(given)
+            self._accepted.add(names)
         state = self.__dict__
         state.update(self._optional)
         state.update(given)

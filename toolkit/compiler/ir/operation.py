@@ -67,10 +67,13 @@ class Operation(Declared):
         self.block: Block | None = None
         self.previous: Operation | None = None
         self.next: Operation | None = None
-        self._fill({**given, "outputs": list(given.get("outputs", ())), "steps": list(given.get("steps", ()))})
-        for value in self.outputs:
+        given["outputs"] = outputs = list(given.get("outputs", ()))
+        given["steps"] = list(given.get("steps", ()))
+        self._fill(given)
+        for value in outputs:
             value.producer = self
-        self.conditions.bind(self)
+        if self.conditions is not NONE:
+            self.conditions.bind(self)
 
     # -- what it takes and makes -----------------------------------------------------------------------------------
 

@@ -47,7 +47,8 @@ class Value:
 
     @property
     def nbytes(self) -> int:
-        return self.size * int(self.dtype.itemsize)
+        assert self.shape is not None
+        return math.prod(self.shape) * int(self.dtype.itemsize)
 
     @property
     def sole_user(self) -> Operation | None:

@@ -8,12 +8,13 @@ rule are refused: a new one needs a rule first.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 
 from toolkit.compiler.ir.block import Block
 from toolkit.compiler.ir.errors import NotSupportedError
 from toolkit.compiler.ir.operation import Operation
 from toolkit.compiler.ir.operations.calls import Call
+from toolkit.compiler.ir.value import Value
 
 #: bytes that a tensor can have at all: more are not in the address space, and sizes in int64 may overflow
 MOST = 1 << 46
@@ -28,12 +29,18 @@ def verify(block: Block, emitted: Callable[[Operation], bool]) -> None:
     Raises:
         NotSupportedError: an operation breaks the rule of its class, or is no call and no code is made of it.
     """
+    looked_at: set[Value] = set()
     for operation in block.operations:
         if not emitted(operation):
             if not isinstance(operation, Call):
                 raise NotSupportedError(operation, f"no code is made of '{operation.mnemonic}'")
             continue
-        for wrong in (*_sizes(operation), *_wrong(operation)):
+        for value in (*operation.inputs, *operation.outputs):
+            if value not in looked_at:
+                looked_at.add(value)
+                if (wrong := _wrong_size(value)) is not None:
+                    raise NotSupportedError(operation, wrong)
+        for wrong in _wrong(operation):
             raise NotSupportedError(operation, wrong)
 
 
@@ -43,10 +50,10 @@ def _wrong(operation: Operation) -> Iterable[str]:
     return operation.verify()
 
 
-def _sizes(operation: Operation) -> Iterator[str]:
-    for value in (*operation.inputs, *operation.outputs):
-        if value.shape is not None and value.dtype is not None:
-            if min(value.shape, default=0) < 0:
-                yield f"a shape is {list(value.shape)}"
-            elif value.nbytes > MOST:
-                yield f"a tensor of {list(value.shape)} cannot be had"
+def _wrong_size(value: Value) -> str | None:
+    if value.shape is not None and value.dtype is not None:
+        if min(value.shape, default=0) < 0:
+            return f"a shape is {list(value.shape)}"
+        if value.nbytes > MOST:
+            return f"a tensor of {list(value.shape)} cannot be had"
+    return None

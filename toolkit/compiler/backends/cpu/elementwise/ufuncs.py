@@ -31,9 +31,12 @@ def lower_ufuncs(block: Block, *, defining: bool = False) -> None:
         defining: only where the bits are those of the kernels.
     """
     for operation in block.operations:
+        op = operation.op
+        row = ELEMENTWISE.get(op)
+        if row is None and op not in _SAME_BITS and op not in _OTHER_BITS:
+            continue
         if not operation.outputs or not _is_known(operation):
             continue
-        row = ELEMENTWISE.get(operation.op)
         if row is not None and row.numpy and not row.zero:
             types = {value.dtype for value in operation.inputs}
             if len(types) != 1 or next(iter(types)).kind not in row.kinds:
@@ -45,10 +48,10 @@ def lower_ufuncs(block: Block, *, defining: bool = False) -> None:
         elif row is not None and row.numpy and operation.output.dtype.kind in row.kinds:
             zero = operation.output.dtype.type(0)
             operation.become(Ufunc, function=row.numpy, arguments=tuple(operation.inputs), constants=(zero,))
-        elif operation.op in _SAME_BITS:
-            _SAME_BITS[operation.op](operation)
-        elif operation.op in _OTHER_BITS and not defining:
-            _OTHER_BITS[operation.op](operation)
+        elif op in _SAME_BITS:
+            _SAME_BITS[op](operation)
+        elif op in _OTHER_BITS and not defining:
+            _OTHER_BITS[op](operation)
 
 
 def _lower_bias(operation: Operation) -> None:
@@ -88,10 +91,15 @@ _OTHER_BITS: dict[str, Callable[[Operation], None]] = {
 
 
 def _is_known(operation: Operation) -> bool:
-    values = [*operation.inputs, *operation.outputs]
-    return operation.output.shape is not None and all(
-        value.dtype is not None and value.dtype.name in _WIDE and value.shape is not None for value in values
+    return all(
+        value.shape is not None and value.dtype is not None and _is_wide(value.dtype)
+        for value in (*operation.outputs, *operation.inputs)
     )
+
+
+@functools.cache  # NumPy puts names of types together when they are asked for
+def _is_wide(dtype: Any) -> bool:
+    return dtype.name in _WIDE
 
 
 def write_ufunc(emitter: Emitter, operation: Ufunc) -> None:

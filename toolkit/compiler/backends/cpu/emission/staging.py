@@ -42,7 +42,8 @@ def stage_inputs(block: Block, least: int) -> None:
                     stage = kind(input=value, outputs=outputs, steps=steps, conditions=operation.conditions)
                     block.insert_before(operation, [stage])
                 moved[value] = staged[key]
-            operation.replace_operands(moved)
+            if moved:
+                operation.replace_operands(moved)
             resident.update(operation.outputs)
 
 
