@@ -66,6 +66,11 @@ _SHAPE_OPS = frozenset({"Shape", "ShapeN", "Size", "Rank"})
 _CALLS = frozenset({"PartitionedCall", "StatefulPartitionedCall"})
 _BRANCHES = frozenset({"If", "StatelessIf"})
 _LOOPS = frozenset({"While", "StatelessWhile"})
+#: ops of which more is known than what a call of their kernels puts out
+_PECULIAR = (
+    IDENTITIES | _SHAPE_OPS | COPIES | _CALLS | _BRANCHES | _LOOPS
+    | {"IdentityN", "VariableShape", "ReadVariableOp", "ZerosLike", "Sum"}
+)  # fmt: skip
 
 
 def _decides(value: Value) -> bool:
@@ -185,9 +190,7 @@ class Lifter:
     def _merge(self, scope: Scope, item: int, step: Step) -> None:
         if step.node.op != "Merge":
             raise UnstructuredError(f"{step.node.op}")
-        choices = [
-            (index, scope.values[src][at], scope.conditions[src][at]) for index, (src, at) in enumerate(step.inputs)
-        ]
+        choices = [(index, scope.values[src][at], scope.of(src, at)) for index, (src, at) in enumerate(step.inputs)]
         alive = [choice for choice in choices if not choice[2].impossible]
         if not alive:
             scope.set(item, [Value(None, None), Value(None, None)], Conditions(impossible=True))
@@ -258,6 +261,8 @@ class Lifter:
 
     def _operation(self, step: Step, given: list[Value], conditions: Conditions) -> list[Value]:
         op = step.node.op
+        if op not in _PECULIAR and not step.deref:
+            return self._call_of(step, given, conditions)
         if op in IDENTITIES and not step.deref and step.num_outputs == 1:
             return [given[0]]
         if op == "IdentityN" and not step.deref:
@@ -294,6 +299,11 @@ class Lifter:
                 return [Value(zeros.dtype, zeros.shape, zeros)]
         if op == "Sum" and given[1].is_constant and np.size(given[1].constant) == 0:
             return [given[0]]
+        return self._call_of(step, given, conditions)
+
+    def _call_of(self, step: Step, given: list[Value], conditions: Conditions) -> list[Value]:
+        """What a step puts out: known now, or the outputs of a call of its kernel."""
+        op = step.node.op
         shapes = self.state.facts.infer(step, given)
         if op in _RESHAPES and shapes[0] is not None and shapes[0] == given[0].shape and given[0].dtype is not None:
             return [given[0]]

@@ -50,7 +50,7 @@ def import_frame_loop(lifter: Lifter, scope: Scope, loop: FrameLoop) -> None:
         UnstructuredError: something in it is not as tf.while_loop makes it.
     """
     program = scope.program
-    entered = [scope.conditions[enter][0] for enter in loop.enters]
+    entered = [scope.of(enter, 0) for enter in loop.enters]
     if all(conditions.impossible for conditions in entered):  # it is on a branch that is never taken
         for exit_, _ in loop.exits:
             scope.set(exit_, [Value(None, None)], Conditions(impossible=True))

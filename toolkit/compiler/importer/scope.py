@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from toolkit.compiler.ir.conditions import NONE, Conditions, Impossible, both
 from toolkit.compiler.ir.value import Value
 from toolkit.compiler.program import Program, Step
+
+#: of outputs that are on no branch, as nearly all are
+_ALWAYS: Sequence[Conditions] = (NONE,)
 
 
 class Scope:
@@ -17,7 +22,7 @@ class Scope:
     def __init__(self, program: Program, around: Scope | None = None):
         self.program = program
         self.values: dict[int, list[Value]] = {}
-        self.conditions: dict[int, list[Conditions]] = {}
+        self.conditions: dict[int, Sequence[Conditions]] = {}
         #: of what runs whichever of its outputs is taken: under which conditions a Switch decides
         self.deciding: dict[int, Conditions] = {}
         #: steps of whose second output something is made: of a Merge, which side came
@@ -30,18 +35,22 @@ class Scope:
     def inputs(self, step: Step) -> list[Value]:
         return [self.values[src][index] for src, index in step.inputs]
 
+    def of(self, item: int, index: int) -> Conditions:
+        """Under which conditions a step put out one of its outputs."""
+        conditions = self.conditions[item]
+        return conditions[index] if index < len(conditions) else NONE
+
     def conditions_of(self, step: Step) -> Conditions:
         """Under which a step runs: all those of what it takes and waits for."""
         found = NONE
         for src, index in step.inputs:
-            conditions = self.conditions[src]
-            found = both(found, conditions[index] if index < len(conditions) else NONE)
+            if (conditions := self.of(src, index)) is not NONE:
+                found = both(found, conditions)
         for src in step.controls:
             if src in self.deciding:
                 found = both(found, self.deciding[src])
-            else:
-                for conditions in self.conditions.get(src, [NONE])[:1]:
-                    found = both(found, conditions)
+            elif src in self.conditions and (conditions := self.of(src, 0)) is not NONE:
+                found = both(found, conditions)
         return found
 
     def reached(self, step: Step) -> Conditions:
@@ -54,4 +63,4 @@ class Scope:
     def set(self, item: int, values: list[Value], conditions: Conditions) -> None:
         """What a step put out, and under which conditions."""
         self.values[item] = values
-        self.conditions[item] = [conditions] * max(1, len(values))
+        self.conditions[item] = _ALWAYS if conditions is NONE else [conditions] * max(1, len(values))

@@ -125,6 +125,8 @@ def plan_arena(
                     for piece in behind:
                         piece.last = max(piece.last, last[value])
     for value, piece in storage.items():
+        if value is piece.values[0]:  # whose size the piece has
+            continue
         if within.get(value, 0) + value.nbytes > piece.size:  # a reshape, or a state's next value, of another size
             operation = value.producer or operations[0]
             raise NotSupportedError(operation, f"{value.nbytes} bytes would lie in a place of {piece.size}")

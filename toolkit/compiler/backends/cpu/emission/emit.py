@@ -290,7 +290,9 @@ class Emitter:
         self._operation = None
         self._enter([])
         self.line(f"return [{', '.join(map(self.read_owned, self.block.results))}]")
-        return Emitted(self, "\n".join(self._lines) + "\n", self._owners)
+        source = "\n".join(self._lines) + "\n"
+        self._lines, self._drops, self._alike = [], {}, {}  # the plan lives on, and nobody asks for these again
+        return Emitted(self, source, self._owners)
 
     def _make(self, value: Value) -> None:
         """A new array for a value, and word of it to those that write it."""
