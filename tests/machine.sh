@@ -1,6 +1,6 @@
 #!/bin/sh
 # Runs tests as they would run on a lesser machine; all but the first argument go to pytest:
-#   sh tests/machine.sh no-onednn|avx2|one-core|busy|half-busy|guard|pages [ARGUMENT ...]
+#   sh tests/machine.sh no-onednn|avx2|one-core|busy|half-busy|guard|pages|aarch64 [ARGUMENT ...]
 set -eu
 here=$(CDPATH= cd -- "$(dirname -- "$0")" && pwd)
 machine=${1:-}
@@ -42,8 +42,19 @@ pages)
     # the same, and a page that may not be touched behind every tensor: reading or writing there ends the process
     export GRAPHMILL_GUARD=pages
     ;;
+aarch64)
+    # an emulated 64-bit Arm processor, twenty times slower than this one: for some files at a time, without TensorFlow and
+    # oneDNN, which have no wheels for it. What it needs is said in aarch64.sh; GRAPHMILL_AARCH64 names where it is kept
+    folder=${GRAPHMILL_AARCH64:-$(dirname -- "$here")/.cache/aarch64}
+    sh "$here/aarch64.sh" "$folder"
+    unset GRAPHMILL_CPU
+    PYTHONPATH=$(dirname -- "$here")
+    export PYTHONPATH
+    cd "$PYTHONPATH"
+    exec "$folder/bin/python" -m pytest "$@"
+    ;;
 *)
-    echo "machine.sh: '$machine' is not a machine; expected no-onednn, avx2, one-core, busy, half-busy, guard or pages" >&2
+    echo "machine.sh: '$machine' is not a machine; expected no-onednn, avx2, one-core, busy, half-busy, guard, pages or aarch64" >&2
     exit 2
     ;;
 esac

@@ -35,11 +35,14 @@ AVX2 = Target(
 )  # fmt: skip
 #: for processors on which nothing was measured
 BASELINE = AVX2._replace(name="baseline", vectors=Vectors("baseline", lanes=4, registers=16))
+#: 64-bit Arm processors. Nothing was measured on one: code for them only ran on an emulator
+NEON = BASELINE._replace(name="neon", vectors=Vectors("neon", lanes=4, registers=32))
 
 #: looked through in this order
-ROWS: Sequence[Target] = (AVX512, AVX2, BASELINE)
-#: levels of the x86-64 ABI with the instructions that they have
-_LEVELS = {"x86-64-v2": "baseline", "x86-64-v3": "avx2", "x86-64-v4": "avx512"}
+ROWS: Sequence[Target] = (AVX512, AVX2, NEON, BASELINE)
+#: what decides, best first: instructions by what Linux calls them; all 64-bit Arm processors have vectors
+_FLAGS = {processor.X86: (("avx512", "avx512f"), ("avx2", "avx2"))}
+_LEAST = {processor.AARCH64: "neon"}
 
 
 def current() -> Target:
@@ -54,15 +57,13 @@ def current() -> Target:
 @functools.cache
 def _found(level: str) -> Target:
     if level:
-        return row_of(_LEVELS[level])
-    instructions = next((name for name, flag in _FLAGS if processor.has(flag)), "baseline")
+        return row_of(processor.LEVELS[level].instructions)
+    machine = processor.machine()
+    least = _LEAST.get(machine, "baseline")
+    instructions = next((name for name, flag in _FLAGS.get(machine, ()) if processor.has(flag)), least)
     row = row_of(instructions, processor.model())
     exact = processor.has("avx512_vnni") or processor.has("avx_vnni")
     return row._replace(vectors=row.vectors._replace(bfloat16=processor.has("avx512_bf16"), exact_int8=exact))
-
-
-#: by what Linux calls them
-_FLAGS = (("avx512", "avx512f"), ("avx2", "avx2"))
 
 
 def row_of(instructions: str, model: str = "", rows: Sequence[Target] = ROWS) -> Target:

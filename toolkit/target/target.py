@@ -26,7 +26,7 @@ class Vectors(NamedTuple):
     """The instructions of a processor.
 
     Attributes:
-        name: of the instruction set: "avx512", "avx2" or "baseline".
+        name: of the instruction set: "avx512", "avx2", "neon" or "baseline".
         lanes: float32 numbers in a register.
         registers: that hold vectors.
         bfloat16: products of bfloat16 numbers take half the time of those of float32.

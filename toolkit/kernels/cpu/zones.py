@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import atexit
 import ctypes
+import mmap
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -26,7 +27,7 @@ POISON = 0xFF  # what a fresh block is filled with: four are NaN as float32, eig
 #: what zones are filled with, by address modulo 8. Signalling NaNs: who computes with one leaves another number, and
 #: not again what was there, as with the quiet NaNs of `POISON`
 PATTERN = (0xFFF7FFFF_FFBFFFFF).to_bytes(8, "little")
-PAGE = 4096
+PAGE = mmap.PAGESIZE  # 64 KB on some aarch64 systems
 _HEADER = 64
 _MARK = 0xFFFFFFFFFFED6772  # twice before a block, to know our own; two NaNs of 32 bits
 _MOST_PAGES = 20_000  # blocks at one time: the system keeps 65530 mappings for a process

@@ -16,7 +16,7 @@ from typing import Any
 
 from toolkit.formats.code_cache import CodeCache, cache_of_user, is_cached
 from toolkit.kernels.once import once
-from toolkit.target.processor import level
+from toolkit.target import processor
 
 INT32, INT64 = ctypes.c_int, ctypes.c_int64  # what functions return
 _OPTIMIZATION = 2
@@ -38,9 +38,11 @@ class JitCompiler:
         llvm.initialize_native_target()
         llvm.initialize_native_asmprinter()
         self._llvm: Any = llvm
-        named, host = level(), llvm.get_host_cpu_features()
-        self._features: Any = {"avx512f": named == "x86-64-v4"} if named else host
-        self._choice = {"cpu": named or llvm.get_host_cpu_name(), "features": "" if named else host.flatten()}
+        named, host = processor.LEVELS.get(processor.level()), llvm.get_host_cpu_features()
+        self._features: Any = {"avx512f": named.instructions == "avx512"} if named else host
+        self._choice = {
+            "cpu": named.llvm if named else llvm.get_host_cpu_name(), "features": "" if named else host.flatten(),
+        }  # fmt: skip
         self._jit: Any = self._llvm.create_lljit_compiler(self._machine())
         self._cache = cache_of_user()
         #: all that code depends on besides its text

@@ -134,8 +134,8 @@ class Library:
         self._c.dnnl_version.restype = ctypes.POINTER(_Version)
         version = self._c.dnnl_version().contents
         self.version = f"{version.major}.{version.minor}.{version.patch}"
-        if named := processor.level():
-            self.call("dnnl_set_max_cpu_isa", processor.LEVELS[named])
+        if (named := processor.LEVELS.get(processor.level())) and named.onednn:
+            self.call("dnnl_set_max_cpu_isa", named.onednn)
         self.engine = self.new("dnnl_engine_create", 1, 0)  # 1: dnnl_cpu
 
     def call(self, name: str, *args: Any) -> None:
