@@ -7,9 +7,12 @@ still what it was; whatever goes wrong here is met again there, where somebody i
 
 from __future__ import annotations
 
+import contextlib
+import mmap
 import os
 import stat
 import threading
+from io import FileIO
 
 #: bytes from which on a file takes longer to read (some 2 ms) than a thread to start, with much room
 WORTH = 4 << 20
@@ -27,7 +30,7 @@ class _Ahead:
 
     def __init__(self, name: str):
         self.name = name
-        self._found: tuple[_Identity, bytes] | None = None
+        self._found: tuple[_Identity, mmap.mmap] | None = None
         # a process that ends on a mistake before it asks for the file does not wait for it
         self._thread = threading.Thread(target=self._read, name="graphmill read", daemon=True)
         self._thread.start()
@@ -39,13 +42,13 @@ class _Ahead:
                 if file.read(1) != _BEGINS:
                     return
                 file.seek(0)
-                data = file.read()
-                if before == _identity(os.fstat(file.fileno())) and len(data) == before[2]:
+                data = _memory(before[2])
+                if _fill(data, file) and before == _identity(os.fstat(file.fileno())):
                     self._found = before, data
         except (OSError, ValueError, MemoryError):
             pass  # it is read again, and said
 
-    def take(self, status: os.stat_result) -> bytes | None:
+    def take(self, status: os.stat_result) -> mmap.mmap | None:
         """What was read, once it is; None where it is not all of the file of this status. It is not kept."""
         self._thread.join()
         found, self._found = self._found, None
@@ -71,8 +74,9 @@ def read_ahead(name: str) -> None:
         _current = _Ahead(name) if is_worth_it else None
 
 
-def taken(name: str, status: os.stat_result) -> bytes | None:
-    """The content of a file that was begun under this name; None where none was, or it is another file by now."""
+def taken(name: str, status: os.stat_result) -> mmap.mmap | None:
+    """The content of a file that was begun under this name, in memory that is the caller's from now on; None where none
+    was, or it is another file by now."""
     global _current
     with _lock:
         found = _current
@@ -80,6 +84,28 @@ def taken(name: str, status: os.stat_result) -> bytes | None:
             return None
         _current = None
     return found.take(status)
+
+
+def _memory(size: int) -> mmap.mmap:
+    """Memory of this process alone, in large pages where the system has them: they are there in half the time."""
+    if not hasattr(mmap, "MAP_PRIVATE"):  # Windows, where it is always so
+        return mmap.mmap(-1, size)
+    data = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    if hasattr(mmap, "MADV_HUGEPAGE"):
+        with contextlib.suppress(OSError):
+            data.madvise(mmap.MADV_HUGEPAGE)
+    return data
+
+
+def _fill(data: mmap.mmap, file: FileIO) -> bool:
+    """Whether a file has the bytes, which are then there."""
+    whole, at = memoryview(data), 0
+    while at < len(whole):
+        count = file.readinto(whole[at:])
+        if not count:
+            return False
+        at += count
+    return not file.read(1)
 
 
 def _identity(status: os.stat_result) -> _Identity:

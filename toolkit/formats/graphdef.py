@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import mmap
+
 from schemas.graph_pb2 import GraphDef
 from toolkit.formats.node_bytes import read_nodes
 from toolkit.formats.node_parts import node_parts
@@ -29,8 +31,10 @@ def from_proto(proto: GraphDef) -> Graph:
         return Graph.from_proto(proto)
 
 
-def from_bytes(data: bytes) -> Graph | None:
+def from_bytes(data: bytes | mmap.mmap) -> Graph | None:
     """The graph of a serialized GraphDef; None where it has to be parsed as a message, and anything may be wrong.
+
+    Large constants stay where they are: a memory map is the graph's from now on, unless there is none.
 
     Raises:
         GraphmillError: a plugin that the graph names failed; two functions have one name.

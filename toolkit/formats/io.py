@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import mmap
 import os
 import stat
 import sys
@@ -43,6 +44,12 @@ def read_bytes(source: str | Path, *, is_message: bool = False) -> bytes:
     Raises:
         GraphmillError: it is missing, a folder, not readable, or over the limit.
     """
+    data = read_owned(source, is_message=is_message)
+    return data if isinstance(data, bytes) else data[:]
+
+
+def read_owned(source: str | Path, *, is_message: bool = False) -> bytes | mmap.mmap:
+    """As `read_bytes`, but what was read ahead comes as it is: memory that is the caller's, to be changed as well."""
     name = os.fspath(source)
     if name == STDIO:
         return read_stdin()

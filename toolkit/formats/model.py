@@ -178,10 +178,13 @@ def read_model(source: str | Path, *, tags: Sequence[str] | None = None, data: b
 
 def _bare_graph(found: Detected, shown: str) -> tuple[Graph | None, Detected]:
     """The graph of a binary GraphDef, where its bytes are as they should be, and the file as it is known then."""
-    data = found.data if found.data is not None else io.read_bytes(found.path, is_message=True)
+    data = found.data if found.data is not None else io.read_owned(found.path, is_message=True)
     io.check_size(len(data), shown)
     try:
-        return graphdef.from_bytes(data), replace(found, data=data)
+        graph = graphdef.from_bytes(data)
+        if graph is not None:
+            return graph, found
+        return None, replace(found, data=data if isinstance(data, bytes) else data[:])
     except GraphmillError as error:
         raise error.at(file=shown) from None
 

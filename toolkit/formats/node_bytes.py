@@ -8,12 +8,13 @@ or is wrong, is left to the parser of messages.
 
 from __future__ import annotations
 
+import mmap
 from typing import Any, cast
 
 from google.protobuf.message import DecodeError
 
 from schemas.graph_pb2 import GraphDef
-from toolkit.formats import protoscan
+from toolkit.formats import large_constants, protoscan
 from toolkit.graph import opdefs
 from toolkit.graph.graph import Graph
 from toolkit.graph.kinds import NodeKind
@@ -33,8 +34,11 @@ class _IrregularError(Exception):
     """The bytes are not as serializers write them, or the graph is malformed."""
 
 
-def read_nodes(data: bytes) -> Graph | None:
-    """The graph of a serialized GraphDef; None where a parser has to look at it, which knows what is wrong."""
+def read_nodes(data: bytes | mmap.mmap) -> Graph | None:
+    """The graph of a serialized GraphDef; None where a parser has to look at it, which knows what is wrong.
+
+    Large constants stay in `data`. A memory map has to be nobody else's: their contents are moved in it.
+    """
     graph = Graph()
     reader = _Reader(graph, data)
     try:
@@ -44,6 +48,8 @@ def read_nodes(data: bytes) -> Graph | None:
     except (_IrregularError, DecodeError, UnicodeDecodeError, IndexError, protoscan.WireError):
         return None
     reader.settle(rest)
+    if isinstance(data, mmap.mmap):
+        large_constants.align(reader.large, data)
     graph.take_over(reader.nodes, reader.by_name, rest)
     return graph
 
@@ -91,11 +97,13 @@ class _Reader:
     Attributes:
         first: output 0 of each node by the bytes of its name; other outputs that were asked for by those of "name:1".
         late: nodes with inputs that come after them, with where their inputs begin and end.
+        large: the kinds of large constants, with where their contents begin.
     """
 
-    def __init__(self, graph: Graph, data: bytes):
+    def __init__(self, graph: Graph, data: bytes | mmap.mmap):
         self.graph = graph
-        self.data = data
+        self.data = cast("bytes", data)  # a memory map is indexed and sliced as bytes are
+        self.large: list[tuple[NodeKind, int]] = []
         self.nodes: list[Node] = []
         self.by_name: dict[str, Node] = {}
         self.first: dict[bytes, Output] = {}
@@ -181,13 +189,13 @@ class _Reader:
                 at += length
             if at > stop:
                 raise _IrregularError
-            tail = data[at:stop]
             if stop - at <= shared:
+                tail = data[at:stop]
                 kind = kinds.get(tail)
                 if kind is None:
                     kind = kinds[tail] = self._kind(op, tail)
             else:
-                kind = self._kind(op, tail)
+                kind = self._own_kind(op, at, stop)
             node.take_kind(kind)
             at = stop
         self._link_late()
@@ -237,6 +245,15 @@ class _Reader:
             before, kind.companions, after = parted
             self.classes[op, before, after] = kind
         return kind
+
+    def _own_kind(self, op: str, at: int, stop: int) -> NodeKind:
+        """The kind of a node whose attributes are many bytes, so that nobody looks for others like it."""
+        large = large_constants.constant_kind(op, self.data, at, stop)
+        if large is None:
+            return self._kind(op, self.data[at:stop])
+        self.large.append(large)
+        self.has_plugins = self.has_plugins or large[0].names_plugin
+        return large[0]
 
     def _new_kind(self, op: str, tail: bytes) -> NodeKind:
         try:

@@ -106,8 +106,11 @@ def shape_of(proto: TensorProto) -> tuple[int, ...]:
     return tuple(shape.as_list())
 
 
-def to_array(proto: TensorProto) -> Array:
+def to_array(proto: TensorProto, content: memoryview | bytes | None = None) -> Array:
     """The elements of a tensor as an array of `dtype.numpy`.
+
+    Args:
+        content: what is in the place of `tensor_content`.
 
     The array is read-only where it is a view of the message's bytes, or one repeated value; copy it to change it.
     Strings are object arrays of `bytes`; resources and variants object arrays of their messages.
@@ -118,7 +121,8 @@ def to_array(proto: TensorProto) -> Array:
     dtype = dtype_of(proto)
     shape = shape_of(proto)
     count = _count(shape, dtype)
-    content = proto.tensor_content
+    if content is None:
+        content = proto.tensor_content
     if content:
         return _from_content(content, dtype, shape, count)
     layout = _LAYOUTS[dtype.name]
@@ -149,9 +153,9 @@ def _count(shape: tuple[int, ...], dtype: DType) -> int:
         raise GraphError(f"a {dtype} tensor cannot have this shape: {error.message}") from None
 
 
-def _from_content(content: bytes, dtype: DType, shape: tuple[int, ...], count: int) -> Array:
+def _from_content(content: memoryview | bytes, dtype: DType, shape: tuple[int, ...], count: int) -> Array:
     if dtype.kind == "s":
-        return _strings(content, shape, count)
+        return _strings(bytes(content), shape, count)
     if dtype.kind in "rv":
         raise GraphError(f"a {dtype} tensor cannot be packed in tensor_content")
     if len(content) != count * dtype.size:
@@ -159,9 +163,13 @@ def _from_content(content: bytes, dtype: DType, shape: tuple[int, ...], count: i
             f"a {dtype} tensor of shape {list(shape)} takes {count * dtype.size} bytes, "
             f"but tensor_content holds {len(content)}"
         )
-    if dtype.kind == "b" and content.strip(b"\0\1"):
+    if dtype.kind == "b" and bytes(content).strip(b"\0\1"):
         raise GraphError("a bool tensor's tensor_content holds bytes other than 0 and 1")
-    return np.frombuffer(content, _little_endian(dtype)).reshape(shape)
+    flat = np.frombuffer(content, _little_endian(dtype))
+    if not flat.flags.aligned:  # within other bytes
+        flat = flat.copy()
+        flat.flags.writeable = False
+    return flat.reshape(shape)
 
 
 def _little_endian(dtype: DType) -> np.dtype[Any]:

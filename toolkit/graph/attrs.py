@@ -237,7 +237,7 @@ class Attrs(MutableMapping[str, Any]):
         node = self._node
         if node.changed_attrs is not None and key in node.changed_attrs:
             return node.changed_attrs[key] is not None  # type: ignore[index]
-        return node.base is not None and key in node.base.attr
+        return node.head is not None and key in node.head.attr
 
     def __setitem__(self, key: str, value: Any) -> None:
         node = self._node
@@ -253,7 +253,7 @@ class Attrs(MutableMapping[str, Any]):
         node.invalidate_types()
         if node.changed_attrs is None:
             node.changed_attrs = {}
-        if node.base is not None and key in node.base.attr:
+        if node.head is not None and key in node.head.attr:
             node.changed_attrs[key] = None
         else:
             del node.changed_attrs[key]
@@ -261,8 +261,8 @@ class Attrs(MutableMapping[str, Any]):
     def __iter__(self) -> Iterator[str]:
         node = self._node
         changed = node.changed_attrs or {}
-        if node.base is not None:
-            for key in node.base.attr:
+        if node.head is not None:
+            for key in node.head.attr:
                 if key not in changed:
                     yield key
         for key, value in changed.items():

@@ -284,7 +284,7 @@ def _check_device(node: Node) -> Iterator[GraphFinding]:
 
 def _check_attrs(node: Node, op_def: OpDef) -> Iterator[GraphFinding]:
     for name, definition in op_def.attrs.items():
-        proto = node.attr_proto(name)
+        proto = node.attr_head(name)
         if proto is None:
             if not definition.has_default:
                 yield GraphFinding("missing-attr", f"{node.op} needs the attribute '{name}'", node.name)
@@ -378,7 +378,8 @@ def _named_in_class(node: Node) -> list[str]:
 
 
 def _check_const(node: Node) -> Iterator[GraphFinding]:
-    proto = node.attr("value")
+    packed = node.packed
+    proto = node.attr("value") if packed is None else packed.head
     declared: DType = node.attr("dtype")
     if proto.dtype != declared.enum:
         given = dtypes.from_enum(proto.dtype) if proto.dtype in range(1, 34) else f"type number {proto.dtype}"
@@ -388,10 +389,11 @@ def _check_const(node: Node) -> Iterator[GraphFinding]:
         yield GraphFinding("const-shape", "its value has no definite shape", node.name, RUNTIME)
         return
     count = math.prod(d.size for d in proto.tensor_shape.dim)
-    if proto.tensor_content and declared.size and len(proto.tensor_content) != count * declared.size:
+    size = len(proto.tensor_content if packed is None else packed.content)
+    if size and declared.size and size != count * declared.size:
         yield GraphFinding(
             "const-content",
-            f"its value has {len(proto.tensor_content)} bytes; {count} of {declared} take {count * declared.size}",
+            f"its value has {size} bytes; {count} of {declared} take {count * declared.size}",
             node.name,
             RUNTIME,
         )

@@ -12,6 +12,7 @@ from typing import Any
 from schemas.node_def_pb2 import NodeDef
 from toolkit.graph.dtypes import DType
 from toolkit.graph.opdefs import PLUGIN, OpDef
+from toolkit.graph.packed import VALUE, PackedTensor
 from toolkit.graph.shape import Shape
 
 
@@ -45,11 +46,12 @@ class NodeKind(NodeTypes):
         like: the first kind that differs from this one in the names that `_class` has, alone; None: there is none
             before this one. What is found of one of them holds for all.
         values: attributes that were asked for and do not change: numbers, texts, types, shapes.
+        packed: the attribute `value`, where it is a large tensor that is still among the bytes of the file.
     """
 
     __slots__ = (
-        "_bytes", "_message", "_names_functions", "companions", "is_shared", "is_sound", "judged", "like",
-        "names_plugin", "op", "values",
+        "_bytes", "_head", "_message", "_names_functions", "companions", "is_shared", "is_sound", "judged", "like",
+        "names_plugin", "op", "packed", "values",
     )  # fmt: skip
 
     def __init__(self, op: str, attributes: bytes, *, is_shared: bool):
@@ -65,6 +67,8 @@ class NodeKind(NodeTypes):
         self.companions: tuple[str, ...] | None = None
         self.like: NodeKind | None = None
         self.values: dict[str, Any] = {}
+        self.packed: PackedTensor | None = None
+        self._head: NodeDef | None = None
         self._names_functions: bool | None = None
         self.names_plugin = PLUGIN in message.attr
         # what few bytes say is decoded again when it is asked for, and many bytes are written again: constants are
@@ -73,6 +77,26 @@ class NodeKind(NodeTypes):
         written = message.SerializeToString(deterministic=True) if is_small else b""
         self._bytes = attributes if written == attributes else written  # which others hold too
         self._message = None if is_small else message
+
+    @classmethod
+    def of_constant(cls, op: str, attributes: bytes, value: PackedTensor) -> NodeKind:
+        """The kind of a constant whose value stays where it was read.
+
+        Args:
+            attributes: all others.
+
+        Raises:
+            DecodeError: the bytes are no attributes.
+            ValueError: other fields are among them, or another value.
+        """
+        kind = cls(op, attributes, is_shared=False)
+        head = NodeDef.FromString(attributes)
+        if VALUE in head.attr:
+            raise ValueError("it has two values")
+        head.attr[VALUE].tensor.CopyFrom(value.head)
+        kind._head, kind._bytes, kind._message = head, b"", None
+        kind.packed = PackedTensor(head.attr[VALUE].tensor, value.content)
+        return kind
 
     def with_companions(self, attributes: bytes, companions: tuple[str, ...]) -> NodeKind:
         """A kind like this one but for what `_class` says, which has to be a list of texts in both: nothing is
@@ -86,6 +110,7 @@ class NodeKind(NodeTypes):
         kind.op, kind.is_shared, kind.names_plugin = self.op, True, self.names_plugin
         kind.judged, kind.is_sound, kind.companions, kind.like = None, False, companions, self
         kind.values = self.values  # no list is among them
+        kind.packed = kind._head = None
         kind._names_functions = self._names_functions
         kind._bytes, kind._message = attributes, None
         return kind
@@ -99,7 +124,10 @@ class NodeKind(NodeTypes):
     def attributes(self) -> bytes:
         """What a NodeDef has behind its device: attributes, sorted by name as a deterministic serialization has them,
         and what is not known."""
-        return self._bytes or self.message.SerializeToString(deterministic=True)
+        if self._bytes:
+            return self._bytes
+        message = self._whole() if self._message is None else self._message  # which is not kept for this
+        return message.SerializeToString(deterministic=True)
 
     @property
     def names_functions(self) -> bool:
@@ -109,7 +137,7 @@ class NodeKind(NodeTypes):
         elif self._names_functions is None:
             self._names_functions = any(
                 value.HasField("func") or (value.HasField("list") and bool(value.list.func))
-                for value in self.message.attr.values()
+                for value in self.head.attr.values()
             )
         return bool(self._names_functions)
 
@@ -117,8 +145,21 @@ class NodeKind(NodeTypes):
     def message(self) -> NodeDef:
         """The attributes as a message without name, op, inputs and device; do not change it."""
         if self._message is None:
-            self._message = NodeDef.FromString(self._bytes)
+            self._message = self._whole()
         return self._message
+
+    @property
+    def head(self) -> NodeDef:
+        """As `message`, but what is `packed` has no content."""
+        return self.message if self._head is None else self._head
+
+    def _whole(self) -> NodeDef:
+        if self.packed is None or self._head is None:
+            return NodeDef.FromString(self._bytes)
+        message = NodeDef()
+        message.CopyFrom(self._head)
+        message.attr[VALUE].tensor.tensor_content = bytes(self.packed.content)
+        return message
 
 
 #: the types of values that may be kept

@@ -10,6 +10,7 @@ from toolkit.graph import opdefs, typed
 from toolkit.graph.attrs import Attrs, AttrValue, decode
 from toolkit.graph.dtypes import DType
 from toolkit.graph.kinds import PLAIN, NodeKind, NodeTypes
+from toolkit.graph.packed import VALUE, PackedTensor
 from toolkit.graph.tensorref import CONTROL_INDEX, TensorRef
 
 if TYPE_CHECKING:
@@ -93,6 +94,20 @@ class Node:
         return source.message if isinstance(source, NodeKind) else source
 
     @property
+    def head(self) -> NodeDef | None:
+        """As `base`, but a large tensor that is `packed` has no content: for what looks at anything else."""
+        source = self.source
+        return source.head if isinstance(source, NodeKind) else source
+
+    @property
+    def packed(self) -> PackedTensor | None:
+        """The attribute `value`, where it is a large tensor that is still among the bytes of a file."""
+        source = self.source
+        if not isinstance(source, NodeKind) or source.packed is None:
+            return None
+        return None if self.changed_attrs is not None and VALUE in self.changed_attrs else source.packed
+
+    @property
     def kind(self) -> NodeKind | None:
         """What it has in common with other nodes of its file; None where it was not read, or changed since."""
         source = self.source
@@ -128,7 +143,15 @@ class Node:
         changed = self.changed_attrs
         if changed is not None and name in changed:
             return changed[name]
-        base = self.base
+        base = self.base if name == VALUE else self.head
+        return None if base is None else base.attr.get(name)
+
+    def attr_head(self, name: str) -> AttrValue | None:
+        """As `attr_proto`, but a large tensor that is `packed` has no content."""
+        changed = self.changed_attrs
+        if changed is not None and name in changed:
+            return changed[name]
+        base = self.head
         return None if base is None else base.attr.get(name)
 
     def attr_or(self, name: str, default: Any) -> Any:

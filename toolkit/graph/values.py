@@ -226,6 +226,8 @@ def _scalar(item: Any) -> Value:
 
 @_value("Const")
 def _const(args: _Args) -> Value | None:
+    if args.node.packed is not None:  # larger than what is followed
+        return None
     return from_tensor_proto(args.attr("value"))
 
 

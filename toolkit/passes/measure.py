@@ -313,10 +313,10 @@ class _Measuring:
             count = (shape.num_elements if isinstance(shape, Shape) else 0) or 0
             self.weight_bytes += count * (dtype.size if isinstance(dtype, DType) else 0)
             return count
-        if node.op != "Const" or node.base is None or "value" not in node.base.attr:
+        if node.op != "Const" or node.head is None or "value" not in node.head.attr:
             return 0
         dtype = node.attr_or("dtype", None)
-        shape = Shape([dim.size for dim in node.base.attr["value"].tensor.tensor_shape.dim])
+        shape = Shape([dim.size for dim in node.head.attr["value"].tensor.tensor_shape.dim])
         count = shape.num_elements or 0
         if not isinstance(dtype, DType):  # a damaged file
             return 0

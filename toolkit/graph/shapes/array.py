@@ -12,7 +12,8 @@ from toolkit.graph.shapes.registry import ShapeContext, axis_of, merge_dims, sha
 
 @shape_function("Const", "HostConst")
 def const(c: ShapeContext) -> list[Shape]:
-    return [shape_from_proto(c.attr("value").tensor_shape)]
+    packed = c.node.packed
+    return [shape_from_proto((c.attr("value") if packed is None else packed.head).tensor_shape)]
 
 
 @shape_function("Placeholder", "PlaceholderV2")

@@ -15,7 +15,8 @@ from toolkit.kernels.types import Array
 @kernel("Const", "HostConst")
 def const(op: KernelNode) -> Compute:
     """The `value` attribute, decoded once."""
-    value, dtype = to_array(op.attr("value")), op.attr("dtype")
+    packed = op.node.packed
+    value, dtype = to_array(op.attr("value")) if packed is None else to_array(*packed), op.attr("dtype")
     if value.dtype != dtype.numpy:
         raise InvalidArgumentError(f"its value is of type {value.dtype}, not of its attribute's, {dtype}", node=op.name)
     return lambda: value
