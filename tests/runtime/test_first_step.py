@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
+
+from toolkit import client as gm
+from toolkit.formats.model import from_graph, write_model
 
 _GRAPH = """
 import sys
@@ -39,8 +43,37 @@ def test_a_training_step_imports_no_more_than_it_needs() -> None:
     assert done.stdout.strip() == "[]"
 
 
+_COMMAND = """
+import sys
+from commands.main import run
+code = run(["run", sys.argv[1], "--feed", "x=[[1,2]]", "--fetch", "y"])
+print(code, [name for name in sys.modules if name.startswith(tuple(sys.argv[2:]))])
+"""
+#: what other options of the command ask for
+OF_OPTIONS = (
+    "toolkit.runtime.compare", "toolkit.runtime.probes.calibration", "toolkit.runtime.probes.dump",
+    "toolkit.runtime.probes.measure", "toolkit.runtime.probes.numerics", "toolkit.runtime.probes.profile",
+    "toolkit.runtime.probes.trace", "toolkit.runtime.saved_model", "toolkit.runtime.timing",
+    "toolkit.runtime.training.hooks.checkpoint", "toolkit.runtime.training.hooks.logging",
+    "toolkit.runtime.training.hooks.progress", "toolkit.runtime.training.session_manager", "numpy.random",
+)  # fmt: skip
+
+
+def test_a_run_imports_nothing_for_options_that_are_not_given(tmp_path: Path) -> None:
+    path = tmp_path / "graph.pb"
+    with gm.Graph().as_default() as graph:
+        gm.ops.relu(gm.placeholder(gm.float32, [1, 2], name="x"), name="y")
+    write_model(from_graph(graph.core), path)
+    done = subprocess.run(
+        [sys.executable, "-c", _COMMAND, str(path), *OF_OPTIONS],
+        capture_output=True, text=True, check=False, env={"PATH": "/usr/bin:/bin"},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-1] == "0 []", done.stderr
+
+
 def test_the_families_are_where_the_test_looks() -> None:
     import importlib
 
-    for name in NOT_NEEDED:
+    for name in (*NOT_NEEDED, *OF_OPTIONS):
         importlib.import_module(name)

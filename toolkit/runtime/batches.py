@@ -48,7 +48,9 @@ class Batches:
         self._size = size
         self._epochs = epochs
         self._shuffle = shuffle
-        self._seed = int(np.random.SeedSequence().generate_state(1)[0]) if seed is None else seed
+        if seed is None and shuffle:  # NumPy imports its generators when they are asked for
+            seed = int(np.random.SeedSequence().generate_state(1)[0])
+        self._seed = seed or 0
         self._partial = partial
         self._cut = {key: len(a) for key, a in self._arrays.items() if getattr(a, "ndim", 0) and key not in whole}
         self.num_examples = max(self._cut.values(), default=0)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 from toolkit.errors import (
     CancelledError,
@@ -29,38 +29,27 @@ from toolkit.graph.shape import UNKNOWN
 from toolkit.kernels.types import Array
 from toolkit.runtime.batches import Batches, fed_whole
 from toolkit.runtime.collect import join_examples, stack
-from toolkit.runtime.compare import Comparison, Contract, bisect, compare_results
 from toolkit.runtime.feeds import feed_array
 from toolkit.runtime.input_end import mistakes_raised, mistakes_told_apart
 from toolkit.runtime.option_checks import check_options
 from toolkit.runtime.options import RunOptions
 from toolkit.runtime.probes.base import Probe, Probes
-from toolkit.runtime.probes.calibration import measure_host
-from toolkit.runtime.probes.dump import DumpProbe, require_match
-from toolkit.runtime.probes.dump_fetches import dump_fetches
-from toolkit.runtime.probes.measure import MeasureProbe
-from toolkit.runtime.probes.numerics import NumericsProbe, check_feed
-from toolkit.runtime.probes.profile import profile_report
-from toolkit.runtime.probes.trace import TraceProbe, write_trace
 from toolkit.runtime.random_feeds import load_random_feeds
 from toolkit.runtime.record_feeds import load_record_feeds
 from toolkit.runtime.request import Request, resolve
-from toolkit.runtime.saved_model import load_saved_model, read_saved_model
 from toolkit.runtime.saver import Saver, read_variables, stand_in, variable_cells, variable_nodes
 from toolkit.runtime.session import Session
 from toolkit.runtime.signals import GRACE_SECS, SAVING_GRACE_SECS, Asked, stop_on_signal
-from toolkit.runtime.timing import time_steps
 from toolkit.runtime.training.hooks.base import Hook
-from toolkit.runtime.training.hooks.checkpoint import CheckpointSaverHook
-from toolkit.runtime.training.hooks.logging import LoggingHook
-from toolkit.runtime.training.hooks.profiler import ProfilerHook
-from toolkit.runtime.training.hooks.progress import ProgressHook
 from toolkit.runtime.training.hooks.stop import EarlyStoppingHook, NanGuardHook, StopAtStepHook, StopWhenAskedHook
-from toolkit.runtime.training.hooks.user import load_hooks
 from toolkit.runtime.training.monitored import MonitoredSession
 from toolkit.runtime.training.scaffold import Scaffold, run_in_dependency_order
-from toolkit.runtime.training.session_manager import SessionManager
 from toolkit.runtime.trust import granted, policy_of
+
+if TYPE_CHECKING:  # what few runs ask for is imported when one does: a first step is short
+    from toolkit.runtime.compare import Comparison
+    from toolkit.runtime.probes.dump import DumpProbe
+    from toolkit.runtime.training.hooks.progress import ProgressHook
 
 DEFAULT_SAVE_SECS = 600.0
 _PROFILE_STEPS = 100
@@ -112,6 +101,8 @@ def run_model(
     request = request_of(model, options, options.targets)
     job = Job(model, options, request, log, terminal)
     if options.repeat is not None:
+        from toolkit.runtime.timing import time_steps
+
         session, job.report.restored = job.create()
         with session:
             job.dump_stages(session)
@@ -150,6 +141,8 @@ def compare_models(
     Raises:
         GraphmillError: see `run_model`.
     """
+    from toolkit.runtime.compare import Comparison, Contract, bisect, compare_results
+
     check_options(options, comparing=True)
     results: list[dict[str, Any]] = []
     sessions: list[Session] = []
@@ -251,8 +244,15 @@ class Job:
         if line := granted(model.folder or model.source, options):
             self.log(line)
         self.scaffold = Scaffold.of(model.meta, Saver(model.meta, options.keep, options.keep_every_n_hours))
-        self.tracer = TraceProbe(per_node=options.per_node) if options.trace or options.profile else None
-        self.measure = MeasureProbe() if options.measure else None
+        self.tracer = self.measure = None
+        if options.trace or options.profile:
+            from toolkit.runtime.probes.trace import TraceProbe
+
+            self.tracer = TraceProbe(per_node=options.per_node)
+        if options.measure:
+            from toolkit.runtime.probes.measure import MeasureProbe
+
+            self.measure = MeasureProbe()
         self.dump: DumpProbe | None = None
         self.dumped: list[Output] = []  # fetched for it
         self.probe = self._make_probe()
@@ -262,8 +262,12 @@ class Job:
         options = self.options
         probes: list[Probe] = []
         if options.check_numerics:
+            from toolkit.runtime.probes.numerics import NumericsProbe
+
             probes.append(NumericsProbe(per_node=options.per_node))
         if options.dump is not None:
+            from toolkit.runtime.probes.dump import DumpProbe, require_match
+
             pattern, folder = options.dump
             require_match(pattern, self.model.graph)
             self.dump = DumpProbe([pattern], folder)
@@ -281,6 +285,8 @@ class Job:
         """What is fetched of each step to be dumped; None where nodes are to be looked at."""
         if self.options.per_node or self.options.measure or self.options.master is not None:
             return None
+        from toolkit.runtime.probes.dump_fetches import dump_fetches
+
         request = self.request
         fetches = list(request.fetches.values())
         return dump_fetches(self.model.graph, pattern, list(request.feeds), fetches, request.targets)
@@ -289,6 +295,8 @@ class Job:
         if self.dump is not None and not self.dump.written:
             self.log("--dump: nothing was written, for no node that the pattern matches ran and put out a tensor")
         if self.measure is not None and self.options.measure is not None:
+            from toolkit.runtime.probes.calibration import measure_host
+
             self.measure.write(self.options.measure, measure_host(self.options.threads))
         if self.tracer is None:
             return
@@ -296,8 +304,12 @@ class Job:
         if self.tracer.dropped:
             self.log(f"the trace is cut after {len(self.tracer.spans)} kernels; {self.tracer.dropped} more ran")
         if self.options.trace is not None:
+            from toolkit.runtime.probes.trace import write_trace
+
             write_trace(self.options.trace, spans)
         if self.options.profile:
+            from toolkit.runtime.probes.profile import profile_report
+
             self.report.profile = profile_report(self.tracer)
 
     def create(self) -> tuple[Session, str | None]:
@@ -315,6 +327,8 @@ class Job:
         """A session whose variables have been restored or initialised."""
         options = self.options
         if options.checkpoint_dir is not None:
+            from toolkit.runtime.training.session_manager import SessionManager
+
             manager = SessionManager(self.scaffold, self._open, self.log)
             return manager.prepare_session(options.checkpoint_dir, options.checkpoint)
         session = self._open()
@@ -335,6 +349,8 @@ class Job:
                 run_in_dependency_order(session, self.scaffold.init_ops)
                 run_in_dependency_order(session, self.scaffold.local_init_ops)
             elif self.model.kind is ModelKind.SAVED_MODEL:
+                from toolkit.runtime.saved_model import load_saved_model
+
                 load_saved_model(session, self.model)
         except BaseException:
             session.close()
@@ -393,6 +409,8 @@ class Job:
                 if given is not None:
                     read_variables(session, self.model.meta, find_prefix(given))
             elif self.model.kind is ModelKind.SAVED_MODEL and not options.init:
+                from toolkit.runtime.saved_model import read_saved_model
+
                 read_saved_model(session, self.model)
             stand_in(session, self.model.graph)  # plans take weights that nobody writes as constants
             self.dump_stages(session)
@@ -414,8 +432,7 @@ class Job:
             self._summary_hooks() as summary_hooks,
             self._hints_of_threads(),
         ):
-            own = [hook for file in options.hook_files for hook in load_hooks(file)]
-            hooks = [*self._hooks(asked), *summary_hooks, *own, *options.hooks]
+            hooks = [*self._hooks(asked), *summary_hooks, *self._own_hooks(), *options.hooks]
             with MonitoredSession(self.scaffold, self.create, hooks, log=self.log, probe=self.probe) as session:
                 asked.watch(session.stop_input)
                 asked.force_by(session.cancel)
@@ -433,6 +450,8 @@ class Job:
                     if limit is not None and report.steps >= limit:
                         break
                     if options.check_numerics:
+                        from toolkit.runtime.probes.numerics import check_feed
+
                         for output, value in batch.items():
                             check_feed(output.name, value)
                     try:
@@ -574,18 +593,25 @@ class Job:
             if not watched:
                 raise UsageError("--patience watches the first thing that is fetched; name the loss with --fetch")
             hooks.append(EarlyStoppingHook(watched[0], options.patience))
-        if options.log_steps:
-            hooks.append(LoggingHook(self.request.fetches, self.log, every_steps=options.log_steps))
-        elif self.bar is None and options.is_training:
-            hooks.append(LoggingHook(self.request.fetches, self.log, every_secs=_SAY_SECS, at_end=True))
+        if options.log_steps or (self.bar is None and options.is_training):
+            from toolkit.runtime.training.hooks.logging import LoggingHook
+
+            if options.log_steps:
+                hooks.append(LoggingHook(self.request.fetches, self.log, every_steps=options.log_steps))
+            else:
+                hooks.append(LoggingHook(self.request.fetches, self.log, every_secs=_SAY_SECS, at_end=True))
         if self.bar is not None:
             hooks.append(self.bar)
         if self.measure is not None:
             hooks.append(self.measure.hook())
         if options.profile_dir is not None:
+            from toolkit.runtime.training.hooks.profiler import ProfilerHook
+
             every = options.profile_steps or _PROFILE_STEPS
             hooks.append(ProfilerHook(options.profile_dir, every_steps=every, written=self._profiled))
         if options.checkpoint_dir is not None:
+            from toolkit.runtime.training.hooks.checkpoint import CheckpointSaverHook
+
             if options.steps is not None and self.scaffold.global_step is not None:
                 hooks.append(StopAtStepHook(options.steps))
             secs = None if options.save_steps else options.save_secs or DEFAULT_SAVE_SECS
@@ -595,6 +621,14 @@ class Job:
                 )
             )
         return hooks
+
+    def _own_hooks(self) -> list[Hook]:
+        """Those of the user's files."""
+        if not self.options.hook_files:
+            return []
+        from toolkit.runtime.training.hooks.user import load_hooks
+
+        return [hook for file in self.options.hook_files for hook in load_hooks(file)]
 
     def _written(self, prefix: str) -> None:
         self.report.checkpoint = prefix
@@ -606,6 +640,8 @@ class Job:
         options = self.options
         if terminal is None or not options.is_training or options.repeat is not None:
             return None
+        from toolkit.runtime.training.hooks.progress import ProgressHook
+
         return ProgressHook(self.request.fetches, options.steps, terminal)
 
     @contextmanager

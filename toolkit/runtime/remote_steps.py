@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from schemas import config_pb2
 from toolkit.errors import UsageError
 from toolkit.runtime.prepared import PreparedStep
 from toolkit.runtime.probes.base import Probe, Probes
-from toolkit.runtime.probes.trace import TraceProbe
 from toolkit.runtime.targets import Remote, StepOptions
+
+if TYPE_CHECKING:
+    from toolkit.runtime.probes.trace import TraceProbe
 
 
 def refuse_settings(target: str, **settings: Any) -> None:
@@ -58,6 +60,8 @@ def _tracers(probe: Probe | None) -> list[TraceProbe]:
         return []
     if isinstance(probe, Probes):
         return [tracer for each in probe.probes for tracer in _tracers(each)]
+    from toolkit.runtime.probes.trace import TraceProbe
+
     if not isinstance(probe, TraceProbe):
         raise UsageError(f"{type(probe).__name__} looks at tensors, which a master does not show; trace steps there")
     return [probe]

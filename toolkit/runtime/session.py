@@ -51,7 +51,6 @@ from toolkit.runtime.partial_run import PartialRun
 from toolkit.runtime.prepared import Feeds, PreparedCache, PreparedStep
 from toolkit.runtime.probes.base import Probe, Probes, tell_duration
 from toolkit.runtime.probes.everywhere import joined
-from toolkit.runtime.probes.trace import TraceProbe
 from toolkit.runtime.remote_steps import refuse_settings, run_remotely
 from toolkit.runtime.resources import ResourceManager, shared_resources
 from toolkit.runtime.targets import Remote, is_remote, kind_of
@@ -61,6 +60,7 @@ from toolkit.target.target import Target
 
 if TYPE_CHECKING:
     from toolkit.runtime.coalescing import Coalescer
+    from toolkit.runtime.probes.trace import TraceProbe
 
 
 class Session:
@@ -223,6 +223,8 @@ class Session:
         if options is not None:
             timeout_ms = timeout_ms or options.timeout_in_ms or None
             if options.trace_level > config_pb2.RunOptions.NO_TRACE:
+                from toolkit.runtime.probes.trace import TraceProbe
+
                 tracer = TraceProbe()
                 probe = tracer if probe is None else Probes([probe, tracer])
         values = self._execute(compiled, arguments, timeout_ms, probe)

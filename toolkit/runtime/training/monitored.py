@@ -20,7 +20,6 @@ from toolkit.kernels.queues.barrier import Barrier
 from toolkit.kernels.queues.base import QueueResource
 from toolkit.runtime.coordinator import Coordinator
 from toolkit.runtime.probes.base import Probe, Probes
-from toolkit.runtime.probes.trace import TraceProbe
 from toolkit.runtime.queue_runner import start_queue_runners
 from toolkit.runtime.session import Session
 from toolkit.runtime.training.hooks.base import Hook, RunArgs, RunContext
@@ -157,6 +156,8 @@ class MonitoredSession:
         extra: list[Any] = [args.fetches if args.fetches is not None else [] for _, args in wanted]
         probe = self._probe
         if context.trace:
+            from toolkit.runtime.probes.trace import TraceProbe
+
             context.tracer = TraceProbe()
             probe = context.tracer if probe is None else Probes([probe, context.tracer])
         value, extra_values = self.session.run([fetches, extra], feeds, probe=probe)

@@ -11,6 +11,7 @@ errors are 1e-6 to 5e-6 of the largest output, a sixth of those with 0, 1, -1, 2
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -104,11 +105,14 @@ def _polynomial(roots: Sequence[Fraction]) -> list[Fraction]:
     return made
 
 
-def filter_matrix(window: Sequence[int]) -> Array:
-    """[points, height * width], float32: what a filter is multiplied with."""
+@functools.cache  # most networks have windows of one size
+def filter_matrix(window: tuple[int, ...]) -> Array:
+    """[points, height * width], float32, read-only: what a filter is multiplied with."""
     down, across = (np.array(Axis.of(size).filter_rows(), np.float64) for size in window)
     both: Any = np.einsum("ia,jb->ijab", down, across)
-    return both.astype(np.float32).reshape(len(down) * len(across), -1)
+    made = both.astype(np.float32).reshape(len(down) * len(across), -1)
+    made.flags.writeable = False
+    return made
 
 
 def gradient_matrix(window: Sequence[int]) -> Array:
@@ -124,7 +128,7 @@ def transform_filter(filter: Array) -> Array:
     NumPy's threads would go on turning beside OpenMP's.
     """
     *window, inputs, outputs = filter.shape
-    matrix = filter_matrix(window)
+    matrix = filter_matrix(tuple(window))
     flat = np.ascontiguousarray(filter).reshape(-1, inputs * outputs)
     made = np.empty((len(matrix), inputs * outputs), np.float32)
     a, b, c = map(over, (matrix, flat, made))
