@@ -319,6 +319,12 @@ def _gather_kernels(block: Block, to: Compilation) -> None:
     gather_kernels(block, to.excluded_by_name, may_change_variables)
 
 
+def _fuse_products(block: Block, to: Compilation) -> None:
+    from toolkit.compiler.backends.cuda.products import fuse_products
+
+    fuse_products(block, to.excluded_by_name, may_change_variables)
+
+
 def _gather_nests(block: Block, to: Compilation) -> None:
     if to.where is Where.LOOP:
         gather_nests(block, to.excluded_by_name, lambda operation: False, to.target.nests, everything=True)
@@ -408,6 +414,7 @@ PASSES: Sequence[Pass] = (
 
 #: of blocks that run on NVIDIA GPUs
 CUDA_PASSES: Sequence[Pass] = (
+    Pass("fuse_products", _fuse_products),
     Pass("gather_kernels", _gather_kernels),
 )  # fmt: skip
 

@@ -16,6 +16,7 @@ from toolkit.compiler.ir.operations.elementwise import Activation
 from toolkit.compiler.ir.post_ops import Apply, BinaryFunction, Combine, PostOp, UnaryFunction
 from toolkit.compiler.ir.value import Value
 from toolkit.kernels.tensors import F32, row_major
+from toolkit.kernels.variables import on_host
 
 #: what oneDNN computes without heed to NaN: not for programs that train, which must notice one
 SWALLOW_NAN = frozenset(op for op, row in ELEMENTWISE.items() if row.hides_nan)
@@ -166,7 +167,7 @@ def scalar_of(value: Value) -> float | None:
     constant = value.constant
     if constant is None or getattr(constant, "size", 0) != 1:
         return None
-    return float(np.asarray(constant).reshape(()))
+    return float(np.asarray(on_host(constant)).reshape(()))
 
 
 class StridedLayout(NamedTuple):

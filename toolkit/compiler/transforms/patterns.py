@@ -54,16 +54,23 @@ def _follows_product(operation: Operation) -> bool:
 
 
 def _activation(root: Operation) -> None:
+    found = activation_of(root)
+    if found is not None:
+        root.become(Activation, input=found[0], function=found[1])
+
+
+def activation_of(root: Operation) -> tuple[Value, Apply] | None:
+    """What an activation that is spelled out, and ends with this product, is taken of, and which it is."""
     scale, factors = _factors(root)
     if len(factors) != 2 or factors[0] is factors[1]:
-        return
+        return None
     for x, gate in (factors, factors[::-1]):
         if x.shape != root.output.shape or gate.producer is None:
             continue
         found = _gate(x, gate.producer, scale)
         if found is not None:
-            root.become(Activation, input=x, function=found)
-            return
+            return x, found
+    return None
 
 
 def _factors(root: Operation) -> tuple[float, list[Value]]:

@@ -29,8 +29,7 @@ from toolkit.kernels.gpu.number_types import (
 )
 from toolkit.kernels.gpu.reduce_code import Running, State
 from toolkit.kernels.gpu.registering import gpu_kernel
-from toolkit.kernels.gpu.row_code import WALKERS, ExponentialSum, RowTeam, TeamShape, team_for
-from toolkit.kernels.gpu.softmax import exponentials
+from toolkit.kernels.gpu.row_code import WALKERS, ExponentialSum, RowTeam, TeamShape, exponentials, team_for
 from toolkit.kernels.registry import Compute, KernelNode
 
 #: numbers in registers for each logit: it, its label, and a term of the loss that is being computed

@@ -29,6 +29,7 @@ from toolkit.kernels.gpu.elementwise_types import (
     NUMBER_TYPES,
     ComplexNumber,
     Number,
+    NumberType,
     load,
     number_type,
     real,
@@ -178,7 +179,7 @@ def fused(
             raise InternalError(f"an operand has {len(operand.strides)} strides in a nest of {len(shape)} dimensions")
     if 0 in shape:
         return FusedKernel(_made(tuple(steps), _flat(operands, steps, outputs), tuple(outputs)), 0, ())
-    sizes, strides = _collapsed(shape, [operand.strides for operand in operands])
+    sizes, strides = collapsed(shape, [operand.strides for operand in operands])
     accesses = tuple(_Access(operand.dtype, _kind(sizes, own)) for operand, own in zip(operands, strides, strict=True))
     total = math.prod(sizes)
     vector = _vector(steps, operands, outputs, accesses) if aligned else 1
@@ -220,7 +221,7 @@ def _flat(operands: Sequence[NestOperand], steps: Sequence[NestStep], outputs: S
     return _Layout(1, vector, "i64", vector > 1, accesses)
 
 
-def _collapsed(shape: Sequence[int], strides: Sequence[Sequence[int]]) -> tuple[list[int], list[list[int]]]:
+def collapsed(shape: Sequence[int], strides: Sequence[Sequence[int]]) -> tuple[list[int], list[list[int]]]:
     """Fewer dimensions: those of size 1 go, neighbours become one where every operand lies so."""
     sizes: list[int] = []
     steps: list[list[int]] = [[] for _ in strides]
@@ -314,7 +315,7 @@ class _Nest:
     def __init__(self, steps: tuple[NestStep, ...], layout: _Layout, outputs: tuple[int, ...]):
         self._steps, self._layout, self._outputs = steps, layout, outputs
         self._types = [number_type(name) for name in _types(steps, [access.dtype for access in layout.accesses])]
-        k = self._k = KernelBuilder(_name(steps), BLOCK)
+        k = self._k = KernelBuilder(steps_name(steps), BLOCK)
         self._given = [k.buffer(f"x{i}", number_type(access.dtype).memory) for i, access in enumerate(layout.accesses)]
         self._made = [k.buffer(f"y{i}", self._types[output].memory, written=True) for i, output in enumerate(outputs)]
 
@@ -402,19 +403,26 @@ class _Nest:
 
     def _computed(self, values: list[Number]) -> list[Number]:
         """An element of all operands and results."""
-        k = self._k
         found = list(values)
         for step in self._steps:
             types = [self._types[i] for i in step.inputs]
-            target = number_type(step.dtype)
-            attributes = dict(step.attributes)
-            inputs = [found[i] for i in step.inputs]
-            if step.op == "Cast":
-                made = cast_number(k, inputs[0], types[0], target, bool(attributes.get("Truncate", False)))
-            else:
-                made = _applied(k, step.op, inputs, [type.name for type in types], attributes, target.register)
-            found.append(rounded(k, made, target))
+            found.append(step_result(self._k, step, [found[i] for i in step.inputs], types))
         return found
+
+
+def step_result(k: KernelBuilder, step: NestStep, inputs: list[Number], types: Sequence[NumberType]) -> Number:
+    """What a step makes of numbers of these types, rounded to its own.
+
+    Raises:
+        InternalError: no kernel computes the op (`is_writable` says so).
+    """
+    target = number_type(step.dtype)
+    attributes = dict(step.attributes)
+    if step.op == "Cast":
+        made = cast_number(k, inputs[0], types[0], target, bool(attributes.get("Truncate", False)))
+    else:
+        made = _applied(k, step.op, inputs, [type.name for type in types], attributes, target.register)
+    return rounded(k, made, target)
 
 
 def _applied(
@@ -430,7 +438,7 @@ def _applied(
     return made if isinstance(made, ComplexNumber) else k.convert(made, register)
 
 
-def _name(steps: Sequence[NestStep]) -> str:
+def steps_name(steps: Sequence[NestStep]) -> str:
     """For people: the ops, as far as a name may be long."""
     whole = "_".join(step.op for step in steps)
     return whole if len(whole) <= 60 else f"{whole[:48]}_and_more_{len(steps)}"

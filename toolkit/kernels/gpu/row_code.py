@@ -187,3 +187,21 @@ class ExponentialSum:
     def finish(self, team: RowTeam) -> State:
         """Of the whole row."""
         return team.reduce(self._running.get(), lambda a, b: joined_exponentials(self._k, a, b))
+
+
+def exponentials(k: KernelBuilder, team: RowTeam, values: list[Lanes]) -> tuple[Lanes, list[Lanes], list[Lanes], Lanes]:
+    """Of a row in registers: its largest number, x - that, exp of that, and the sum of these."""
+    top = team.total(values, lambda a, b: largest(k, a, b))
+    shifted: list[Lanes] = [k.sub(value, top) for value in values]
+    exponents: list[Lanes] = [functions.exp(k, value) for value in shifted]
+    return top, shifted, exponents, team.total(exponents, k.add)
+
+
+def softmax_of(k: KernelBuilder, team: RowTeam, values: list[Lanes], *, logarithm: bool) -> list[Lanes]:
+    """Softmax of a row in registers, or its logarithm; -inf where the row has ended."""
+    _, shifted, exponents, total = exponentials(k, team, values)
+    if logarithm:
+        rest = functions.log(k, total)
+        return [k.sub(value, rest) for value in shifted]
+    factor = k.div(k.number(1.0, total.type), total)
+    return [k.mul(value, factor) for value in exponents]

@@ -17,9 +17,9 @@ from toolkit.kernels.cuda.memory import GpuArray
 from toolkit.kernels.cuda.simt.builder import KernelBuilder
 from toolkit.kernels.cuda.simt.ir import SimtKernel
 from toolkit.kernels.gpu.number_types import index_type, load_vector, number_of, store_vector, vector_of
-from toolkit.kernels.gpu.reduce_code import State, largest
+from toolkit.kernels.gpu.reduce_code import State
 from toolkit.kernels.gpu.registering import gpu_kernel
-from toolkit.kernels.gpu.row_code import ExponentialSum, RowTeam, TeamShape, team_for
+from toolkit.kernels.gpu.row_code import ExponentialSum, RowTeam, TeamShape, softmax_of, team_for
 from toolkit.kernels.registry import Compute, KernelNode
 
 
@@ -52,15 +52,8 @@ def softmax_kernel(name: str, shape: TeamShape, logarithm: bool) -> SimtKernel:
     x, y = k.buffer("x", number.memory), k.buffer("y", number.memory, written=True)
     rows, columns = k.scalar("rows", shape.index), k.scalar("columns", shape.index)
     team = RowTeam(k, shape, rows, columns)
-    one = k.number(1.0, number.compute)
     if shape.slots:
-        _, shifted, exponents, total = exponentials(k, team, team.load(number, x, -math.inf))
-        if logarithm:
-            rest = functions.log(k, total)
-            team.store(number, y, [k.sub(value, rest) for value in shifted])
-        else:
-            factor = k.div(one, total)
-            team.store(number, y, [k.mul(value, factor) for value in exponents])
+        team.store(number, y, softmax_of(k, team, team.load(number, x, -math.inf), logarithm=logarithm))
         return k.finish()
 
     def read(place: Lanes) -> State:
@@ -70,7 +63,7 @@ def softmax_kernel(name: str, shape: TeamShape, logarithm: bool) -> SimtKernel:
     found = ExponentialSum(k, number.compute)
     team.walk(read, lambda values: found.take(values[1:]))
     top, total = found.finish(team)
-    rest = functions.log(k, total) if logarithm else k.div(one, total)
+    rest = functions.log(k, total) if logarithm else k.div(k.number(1.0, number.compute), total)
 
     def write(values: State) -> None:
         made: list[Lanes] = []
@@ -81,11 +74,3 @@ def softmax_kernel(name: str, shape: TeamShape, logarithm: bool) -> SimtKernel:
 
     team.walk(read, write)
     return k.finish()
-
-
-def exponentials(k: KernelBuilder, team: RowTeam, values: list[Lanes]) -> tuple[Lanes, list[Lanes], list[Lanes], Lanes]:
-    """Of a row in registers: its largest number, x - that, exp of that, and the sum of these."""
-    top = team.total(values, lambda a, b: largest(k, a, b))
-    shifted: list[Lanes] = [k.sub(value, top) for value in values]
-    exponents: list[Lanes] = [functions.exp(k, value) for value in shifted]
-    return top, shifted, exponents, team.total(exponents, k.add)

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
-from toolkit.compiler.backends.cuda.operations import FusedKernelCall
+from toolkit.compiler.backends.cuda.launchers import LAUNCHERS
 from toolkit.compiler.backends.cuda.recorded import RecordedFunction, refusal
 from toolkit.compiler.backends.kernels.emit import CallEmitter
 from toolkit.compiler.backends.kernels.function import KernelFunction
 from toolkit.compiler.ir.block import Block
 from toolkit.compiler.ir.operation import Operation
 from toolkit.kernels.cuda.device import CudaDevice, device_named
-from toolkit.kernels.cuda.memory import GpuArray
-from toolkit.kernels.gpu import nests
-from toolkit.kernels.gpu.nests import NestOperand
 
 
 class CudaFunction(KernelFunction):
@@ -63,29 +59,13 @@ class CudaEmitter(CallEmitter):
         self._device = device
 
     def write_operation(self, operation: Operation) -> None:
-        if isinstance(operation, FusedKernelCall):
-            launch = self.share("f", _launcher(self._device, operation))
+        make = LAUNCHERS.get(type(operation))
+        if make is not None:
+            launch = self.share("f", make(self._device.for_node(operation.name), operation))
             made = ", ".join(map(self.bind, operation.outputs))
-            self.line(f"{made}, = {launch}({', '.join(map(self.read, operation.reads))})")
+            self.line(f"{made}, = {launch}({', '.join(map(self.read, operation.inputs))})")
         else:
             super().write_operation(operation)
 
     def inner(self, body: Block) -> KernelFunction:
         return CudaEmitter(body, self._device).write()
-
-
-def _launcher(device: CudaDevice, operation: FusedKernelCall) -> Callable[..., list[GpuArray]]:
-    """What runs a fused kernel."""
-    device = device.for_node(operation.name)
-    shape = operation.shape
-    dtypes = [output.dtype for output in operation.outputs]
-    reads = [NestOperand(value.dtype.name, own) for value, own in zip(operation.reads, operation.strides, strict=True)]
-    found = nests.fused(operation.members, reads, operation.stores, shape)
-    kernel, blocks, numbers = found.kernel, found.blocks, found.numbers
-
-    def launch(*given: GpuArray) -> list[GpuArray]:
-        made = [device.empty(shape, dtype) for dtype in dtypes]
-        device.launch(kernel, blocks, *given, *made, *numbers)
-        return made
-
-    return launch

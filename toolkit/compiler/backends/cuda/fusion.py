@@ -3,26 +3,37 @@
 Operations of one shape wait until somebody needs one of them; then all that wait become one kernel. Nothing is moved
 before its place in the program, and nothing is held back beyond a change of variables. A single operation stays a call
 of its kernel, which serves all shapes.
+
+Reductions of the last axis wait with the operations whose shape they reduce, and so does what is computed with one
+number of a row: a softmax or a layer norm that is spelled out is one kernel, with what is elementwise around it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable
 
-from toolkit.compiler.backends.cuda.operations import FusedKernelCall
+import numpy as np
+
+from toolkit.compiler.backends.cuda.operations import FusedKernelCall, FusedRowsCall
 from toolkit.compiler.ir.block import Block
+from toolkit.compiler.ir.conditions import Conditions
 from toolkit.compiler.ir.operation import Operation
 from toolkit.compiler.ir.operations.calls import Call
 from toolkit.compiler.ir.value import Value
 from toolkit.compiler.transforms.elements import is_channels_first
 from toolkit.compiler.transforms.waiting import Group, Groups
 from toolkit.kernels.facts import stays_on_host
-from toolkit.kernels.gpu import nests
+from toolkit.kernels.gpu import nests, row_nests
 from toolkit.kernels.gpu.nests import NestStep
 from toolkit.kernels.gpu.operators_norms import BATCH_NORM_STEP
 
 #: operands of a kernel: each takes registers for where it is, and its parameters have a limit of 4 KB
 _MOST_OPERANDS = 32
+#: rows that are too few for all of a GPU, and elements of a tensor that one kernel takes whatever its rows are
+_FEW_ROWS, _SMALL = 128, 1 << 14
+#: instructions of a reduction for each element, about as many as of an exponential: five shuffles for a few elements
+_REDUCTION_WEIGHT = 20
 #: instructions of a kernel, by the weights of `nests`: compiling takes time by its length, and registers run out
 _MOST_WEIGHT = 2000
 _DEVICE = "GPU"
@@ -46,14 +57,13 @@ def gather_kernels(
 
     def flush(group: Group) -> None:
         groups.remove(group)
-        operations.extend(group.operations if len(group.operations) == 1 else [_joined(group.operations)])
+        operations.extend(group.operations if len(group.operations) == 1 else [_joined(group)])
 
     for operation in block.operations:
-        is_candidate = _is_candidate(operation) and not refused(operation)
-        key = (operation.outputs[0].shape, operation.conditions) if is_candidate else None
+        key = None if refused(operation) else _key(operation, groups)
         for value in (*operation.inputs, *(predicate for predicate, _ in operation.predicates)):
             group = groups.place.get(value)
-            if group is not None and group.key != key:
+            if group is not None and (group.key != key or not _is_seen(value, group.key[0], operation)):
                 flush(group)
         if key is None:
             if changes_variables(operation):
@@ -69,11 +79,87 @@ def gather_kernels(
         ):
             for group in related:
                 flush(group)
-            related = []
+            related, key = [], _own_key(operation)
+            if key is None:
+                operations.append(operation)
+                continue
         groups.add(operation, weight, key, related)
     for group in groups:
         flush(group)
     block.reorder(operations)
+
+
+#: a group's shape and the branches that its operations are on
+_Key = tuple[tuple[int, ...], Conditions]
+
+
+def _key(operation: Operation, groups: Groups) -> _Key | None:
+    """Which operations it may wait with; None where it is a call whatever happens."""
+    for value in operation.inputs:
+        group = groups.place.get(value)
+        if group is not None and group.key[1] == operation.conditions and _is_of_rows(operation, group.key[0]):
+            return group.key
+    return _own_key(operation)
+
+
+def _own_key(operation: Operation) -> _Key | None:
+    """That of an operation with which nothing waits."""
+    if _is_reduction(operation):
+        shape = operation.inputs[0].shape
+    elif _is_candidate(operation):
+        shape = operation.output.shape
+    else:
+        return None
+    assert shape is not None
+    return shape, operation.conditions
+
+
+def _is_of_rows(operation: Operation, shape: tuple[int, ...]) -> bool:
+    """Whether it computes one number of each row of a shape, which is longer, from others."""
+    if not operation.outputs or shape == operation.output.shape or operation.output.shape != _row_shape(shape):
+        return False
+    if _is_turned(operation):
+        return operation.inputs[0].shape in (shape[:-1], _row_shape(shape))
+    if not _is_candidate(operation):
+        return False
+    strides = [_strides(operation, index, shape) for index in range(len(operation.inputs))]
+    return all(own is not None and own[-1] == 0 for own in strides)
+
+
+def _is_turned(operation: Operation) -> bool:
+    """Whether it gives a tensor another shape, which is known."""
+    return isinstance(operation, Call) and operation.op == row_nests.RESHAPE and operation.output.shape is not None
+
+
+def _row_shape(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Of one number for each row."""
+    return (*shape[:-1], 1)
+
+
+def _is_seen(value: Value, shape: tuple[int, ...], user: Operation) -> bool:
+    """Whether who takes what waits can wait with it: it is of the whole shape, or one number of a row."""
+    return value.shape in (shape, _row_shape(shape)) or (value.shape == shape[:-1] and _is_turned(user))
+
+
+def _is_reduction(operation: Operation) -> bool:
+    """Whether it reduces the last axis of a tensor whose rows can be held in registers, or is a softmax of it."""
+    if not isinstance(operation, Call) or not operation.inputs or len(operation.outputs) != 1:
+        return False
+    given, shape = operation.inputs[0], operation.inputs[0].shape
+    if given.dtype is None or not row_nests.is_reduction(operation.op, given.dtype.name) or operation.step.deref:
+        return False
+    if not shape or 0 in shape or not 1 < shape[-1] <= row_nests.LONGEST_ROW or operation.output.dtype != given.dtype:
+        return False
+    rows = math.prod(shape[:-1])
+    if rows < _FEW_ROWS and rows * shape[-1] > _SMALL:
+        return False
+    if operation.op in row_nests.ROW_OPS:
+        return operation.output.shape == shape
+    axes = operation.inputs[1].constant
+    if not isinstance(axes, np.ndarray | np.generic) or len(operation.inputs) != 2:
+        return False
+    wanted = [int(axis) % len(shape) for axis in np.asarray(axes).reshape(-1)]
+    return wanted == [len(shape) - 1] and operation.output.shape in (shape[:-1], _row_shape(shape))
 
 
 def _is_candidate(operation: Operation) -> bool:
@@ -100,9 +186,14 @@ def _is_candidate(operation: Operation) -> bool:
     return all(_strides(operation, index) is not None for index in range(len(operation.inputs)))
 
 
-def _strides(operation: Operation, index: int) -> tuple[int, ...] | None:
-    """How an input lies under the output, in elements for each dimension; None where it is not broadcast to it."""
-    target, shape = operation.outputs[0].shape, operation.inputs[index].shape
+def _strides(operation: Operation, index: int, target: tuple[int, ...] | None = None) -> tuple[int, ...] | None:
+    """How an input lies under a shape, in elements for each dimension; None where it is not broadcast to it.
+
+    Args:
+        target: the shape; by default the output's.
+    """
+    shape = operation.inputs[index].shape
+    target = operation.outputs[0].shape if target is None else target
     assert target is not None and shape is not None
     per_channel = (index == 1 and operation.op.startswith("BiasAdd")) or (index > 0 and operation.op in BATCH_NORMS)
     if per_channel and len(shape) == 1:
@@ -128,22 +219,27 @@ def _types(operation: Operation) -> list[str]:
 
 
 def _weight(operation: Operation) -> int:
+    if _is_reduction(operation):
+        return _REDUCTION_WEIGHT
     return nests.step_weight(_step_op(operation), _types(operation))
 
 
-def _joined(operations: Sequence[Operation]) -> Operation:
-    """The operations as one."""
+def _joined(group: Group) -> Operation:
+    """The operations of a group as one."""
+    operations, shape = group.operations, group.key[0]
     reads: dict[tuple[Value, tuple[int, ...]], int] = {}
     made: dict[Value, int] = {}
     wanted: list[list[tuple[Value, tuple[int, ...]]]] = []
     for operation in operations:
         sources: list[tuple[Value, tuple[int, ...]]] = []
-        for index, value in enumerate(operation.inputs):
-            strides = _strides(operation, index)
+        for index, value in enumerate(_taken(operation)):
+            if value in made:
+                sources.append((value, ()))
+                continue
+            strides = _strides(operation, index, shape)
             assert strides is not None
             sources.append((value, strides))
-            if value not in made:
-                reads.setdefault((value, strides), len(reads))
+            reads.setdefault((value, strides), len(reads))
         wanted.append(sources)
         made[operation.outputs[0]] = -1
     members: list[NestStep] = []
@@ -160,14 +256,12 @@ def _joined(operations: Sequence[Operation]) -> Operation:
         value for value in made if value.is_result or value.is_predicate or any(user not in own for user in value.users)
     ]
     stores = tuple(made[value] for value in outputs)
-    first = operations[0]
-    shape = first.outputs[0].shape
-    assert shape is not None
     steps = [step for operation in operations for step in operation.steps]
-    conditions = first.conditions
+    conditions = operations[0].conditions
+    kind = FusedRowsCall if any(map(_is_reduction, operations)) else FusedKernelCall
     for operation in operations:
         operation.drop_operands()
-    return FusedKernelCall(
+    return kind(
         shape=shape,
         reads=tuple(value for value, _ in reads),
         strides=tuple(strides for _, strides in reads),
@@ -177,3 +271,8 @@ def _joined(operations: Sequence[Operation]) -> Operation:
         steps=steps,
         conditions=conditions,
     )
+
+
+def _taken(operation: Operation) -> tuple[Value, ...]:
+    """The inputs that are tensors of numbers: axes are known."""
+    return operation.inputs[:1] if _is_reduction(operation) or _is_turned(operation) else operation.inputs

@@ -1,0 +1,139 @@
+"""What the backend of GPUs puts together, as whole graphs: values beside the CPU's, on the fake driver."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests import perturbation, tolerance
+from toolkit import client as gm
+from toolkit.client.gradients import gradients
+from toolkit.kernels.cuda.driver import choose
+from toolkit.kernels.cuda.driver.fake import FakeDriver
+from toolkit.runtime.session import Session
+
+pytest.importorskip("llvmlite")
+ops = gm.ops
+
+
+def normal(*shape: int, seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).normal(size=shape).astype(np.float32)
+
+
+@pytest.fixture(autouse=True)
+def _fake() -> Iterator[None]:
+    with choose.using(FakeDriver()):
+        yield
+
+
+def fused(build: Callable[[Any], Sequence[Any]], x: np.ndarray, precision: str = "f32") -> list[str]:
+    """Run a graph on the CPU and three times on a GPU (launched, recorded, replayed).
+
+    Returns:
+        what the GPU's backend made, in lines; of numbers that are further apart than rounding explains a failure.
+    """
+    with gm.Graph().as_default() as graph:
+        given = gm.placeholder(gm.float32, list(x.shape))
+        wanted = list(build(given))
+    with Session(graph, devices={"CPU": 1}) as session:
+        expected = session.run(wanted, {given: x})
+    allowed = perturbation.allowed(graph, wanted, {given: x})
+    with Session(graph, devices={"GPU": 1}, precision=precision) as session:
+        for _ in range(3):
+            found = session.run(wanted, {given: x})
+            for value, one, other, apart in zip(wanted, found, expected, allowed, strict=True):
+                tolerance.assert_within(one, other, apart, value.name)
+        return [line for line in session.explain(wanted, {given: x}) if "gpu_" in line and not line.startswith("  %")]
+
+
+def _norm(x: Any, columns: int) -> Any:
+    mean, variance = gm.moments(x, [-1], keepdims=True)
+    return gm.batch_normalization(x, mean, variance, normal(columns, seed=1), 1 + normal(columns, seed=2), 1e-3)
+
+
+@pytest.mark.parametrize("shape", [(4, 6, 24), (150, 33), (3, 260)])
+def test_a_layer_norm_and_its_gradient(shape: tuple[int, ...]) -> None:
+    def build(x: Any) -> list[Any]:
+        y = _norm(x + normal(*shape, seed=4), shape[-1])
+        return [y, *gradients([gm.reduce_sum(y * normal(*shape, seed=5))], [x])]
+
+    lines = fused(build, normal(*shape))
+    assert sum("gpu_rows" in line for line in lines) <= 2 and not any("Mean" in line for line in lines[1:])
+
+
+def test_attention() -> None:
+    """Scores that are scaled and masked, their softmax and its gradient."""
+
+    def build(x: Any) -> list[Any]:
+        scores = gm.matmul(x, x, transpose_b=True) * 0.25 + normal(2, 1, 1, 5, seed=1)
+        y = gm.matmul(gm.softmax(scores), x)
+        return [y, *gradients([gm.reduce_sum(y * normal(2, 3, 5, 8, seed=2))], [x])]
+
+    lines = fused(build, normal(2, 3, 5, 8))
+    assert sum("gpu_rows" in line for line in lines) == 2
+
+
+def test_reductions_that_are_not_of_rows_stay_calls() -> None:
+    def build(x: Any) -> list[Any]:
+        y = gm.square(x)
+        return [
+            y - gm.reduce_mean(y, [0], keepdims=True),
+            gm.reduce_sum(y * 0.5, [0, 1]),
+            gm.reduce_max(y - 1.0, [1, 2]),
+        ]
+
+    assert not any("gpu_rows" in line for line in fused(build, normal(3, 4, 6)))
+
+
+def test_what_a_row_gives_is_taken_as_another_shape() -> None:
+    """Columns as long as there are rows: a sum of each row, without the axis, is broadcast along the other one."""
+
+    def build(x: Any) -> list[Any]:
+        total = gm.reduce_sum(x * 2.0, [1])
+        return [x - total, x - gm.reshape(total, [6, 1]), gm.reshape(total, [2, 3]) + 1.0]
+
+    fused(build, normal(6, 6))
+
+
+def _gelu_tanh(y: Any) -> Any:
+    return 0.5 * y * (1.0 + gm.tanh(np.float32(np.sqrt(2 / np.pi)) * (y + np.float32(0.044715) * gm.pow(y, 3.0))))
+
+
+def _gelu(y: Any) -> Any:
+    return y * (0.5 * (1.0 + ops.erf(y * np.float32(np.sqrt(0.5)))))
+
+
+@pytest.mark.parametrize("precision", ["f32", "tf32"])
+def test_products_with_their_bias_and_activation(precision: str) -> None:
+    w, b = normal(8, 12, seed=1), normal(12, seed=2)
+
+    def build(x: Any) -> list[Any]:
+        flat = gm.reshape(x, [15, 8])
+        biased = gm.bias_add(gm.matmul(flat, w), b)
+        turned = gm.reshape(gm.matmul(flat, w.T.copy(), transpose_b=True), [3, 5, 12]) + b
+        rows = ops.batch_mat_mul_v2(x, gm.constant(w)) + b
+        return [
+            gm.relu(biased),
+            turned,
+            gm.relu(rows),
+            *(f(gm.bias_add(gm.matmul(flat, w), b)) for f in (_gelu_tanh, _gelu)),
+        ]
+
+    lines = [line for line in fused(build, normal(3, 5, 8), precision) if "gpu_product" in line]
+    assert len(lines) == 5
+    assert [sum(f"bias and {name}" in line for line in lines) for name in ("Relu", "GeluApproximate")] == [2, 1]
+
+
+def test_who_learns_sees_a_nan() -> None:
+    """The library's relu may lose it, so a program with gradients keeps its own."""
+    w, b = normal(8, 12, seed=1), normal(12, seed=2)
+
+    def build(x: Any) -> list[Any]:
+        y = gm.relu(gm.bias_add(gm.matmul(x, w), b))
+        return [y, *gradients([gm.reduce_sum(y)], [x])]
+
+    lines = fused(build, normal(4, 8))
+    assert any("with bias]" in line for line in lines) and not any("and Relu]" in line for line in lines)
