@@ -137,3 +137,91 @@ def test_who_learns_sees_a_nan() -> None:
 
     lines = fused(build, normal(4, 8))
     assert any("with bias]" in line for line in lines) and not any("and Relu]" in line for line in lines)
+
+
+def _convolution(x: Any, channels: int, filters: int, kernel: int = 3, stride: int = 1, seed: int = 0) -> Any:
+    w = normal(kernel, kernel, channels, filters, seed=seed) / np.float32(kernel * np.sqrt(channels))
+    return ops.conv2d(x, gm.constant(w), strides=[1, stride, stride, 1], padding="SAME")
+
+
+def _batch_norm(x: Any, channels: int, seed: int = 0) -> Any:
+    scale, offset, mean = (normal(channels, seed=seed + at) for at in (1, 2, 3))
+    variance = np.abs(normal(channels, seed=seed + 4)) + np.float32(0.5)
+    return gm.fused_batch_norm(x, scale, offset, mean, variance, is_training=False)[0]
+
+
+@pytest.mark.parametrize("kernel", [1, 3])
+def test_convolutions_with_what_follows_them(kernel: int) -> None:
+    """A block with a shortcut, as residual networks have it, and one with a bias."""
+
+    def build(x: Any) -> list[Any]:
+        y = gm.relu(_batch_norm(_convolution(x, 4, 8, kernel), 8))
+        y = _batch_norm(_convolution(y, 8, 8, kernel, seed=5), 8, seed=5)
+        y = gm.relu(y + _batch_norm(_convolution(x, 4, 8, 1, seed=6), 8, seed=6))
+        z = ops.relu6(gm.bias_add(_convolution(y, 8, 6, kernel, 2, seed=7), normal(6)))
+        return [y, z, y + 1.0]
+
+    lines = fused(build, normal(2, 6, 6, 4))
+    assert sum("gpu_convolution" in line for line in lines) == 4
+    assert sum("a residual" in line for line in lines) == 1 and sum("Relu6" in line for line in lines) == 1
+
+
+def test_folded_filters_follow_their_variables() -> None:
+    """They are made once, and again when a variable is changed: in place, by another array, from another program."""
+    w, scale = normal(3, 3, 4, 8), 1 + normal(8, seed=1) * np.float32(0.1)
+    zeros, ones = np.zeros(8, np.float32), np.ones(8, np.float32)
+    with gm.Graph().as_default() as graph:
+        x = gm.placeholder(gm.float32, [1, 5, 5, 4])
+        filters = gm.Variable(w, use_resource=True)
+        gamma = gm.Variable(scale, use_resource=True)
+        y = ops.conv2d(x, filters.value(), strides=[1, 1, 1, 1], padding="SAME")
+        y = gm.relu(gm.fused_batch_norm(y, gamma.value(), zeros, zeros, ones, is_training=False)[0])
+        double = [filters.assign_add(filters.value()), gamma.assign_sub(gm.constant(0.1 * ones))]
+        start = gm.global_variables_initializer()
+    given = normal(1, 5, 5, 4)
+    found: dict[str, list[np.ndarray]] = {}
+    for device in ("CPU", "GPU"):
+        with Session(graph, devices={device: 1}) as session:
+            session.run(start)
+            got = found[device] = []
+            for step in range(12):
+                got.append(session.run(y, {x: given}))
+                if step in (3, 4, 7):
+                    session.run(double)
+                if step == 9:
+                    filters.load(w, session)
+    for step, (one, other) in enumerate(zip(found["GPU"], found["CPU"], strict=True)):
+        # 36 products are added; the weights, and what comes of them, are rounded four times more
+        size = np.abs(given).max() * 36 * np.abs(w).max() * 8 * np.abs(scale).max()
+        tolerance.assert_within(one, other, tolerance.likely(40) * size, f"step {step}")
+
+
+@pytest.mark.parametrize("name", ["GradientDescent", "Momentum", "Adam"])
+def test_variables_are_updated_together(name: str) -> None:
+    """The bits are those of one update after the other, whatever their sizes; 30 variables are two launches."""
+    rules = {
+        "GradientDescent": lambda: gm.train.GradientDescent(0.1),
+        "Momentum": lambda: gm.train.Momentum(0.1, 0.9),
+        "Adam": lambda: gm.train.Adam(0.1),
+    }
+    with gm.Graph().as_default() as graph:
+        shapes = [(1 + 37 * at,) for at in range(28)] + [(40, 33), ()]
+        weights = [gm.Variable(normal(*shape, seed=at), use_resource=True) for at, shape in enumerate(shapes)]
+        loss = gm.add_n([gm.reduce_sum(each.value() * gm.constant(normal(*shape, seed=9))) for each, shape in
+                         zip(weights, shapes, strict=True)])  # fmt: skip
+        step = rules[name]().minimize(loss)
+        start = gm.global_variables_initializer()
+        read = [each.value() for each in weights]
+    found: dict[str, list[np.ndarray]] = {}
+    for device in ("CPU", "GPU"):
+        with Session(graph, devices={device: 1}) as session:
+            session.run(start)
+            for _ in range(4):
+                session.run(step)
+            found[device] = session.run(read)
+            if device == "GPU":
+                lines = [line for line in session.explain(step) if "gpu_updates" in line and not line.startswith("  %")]
+                assert len([line for line in lines if "variables as one kernel" in line]) == 2, lines
+    for one, other in zip(found["GPU"], found["CPU"], strict=True):
+        # four updates of up to eight roundings each; weights move by less than 0.1 times four
+        tolerance.assert_within(one, other, tolerance.likely(4 * 8) * (np.abs(other) + 0.4), name)

@@ -325,6 +325,24 @@ def _fuse_products(block: Block, to: Compilation) -> None:
     fuse_products(block, to.excluded_by_name, may_change_variables)
 
 
+def _fuse_convolutions(block: Block, to: Compilation) -> None:
+    from toolkit.compiler.backends.cuda.convolutions import fuse_convolutions
+
+    fuse_convolutions(block, to.excluded_by_name, may_change_variables)
+
+
+def _sink_updates(block: Block, to: Compilation) -> None:
+    from toolkit.compiler.backends.cuda.updates import sink_updates
+
+    sink_updates(block)
+
+
+def _gather_updates(block: Block, to: Compilation) -> None:
+    from toolkit.compiler.backends.cuda.updates import gather_updates
+
+    gather_updates(block, to.excluded_by_name)
+
+
 def _gather_nests(block: Block, to: Compilation) -> None:
     if to.where is Where.LOOP:
         gather_nests(block, to.excluded_by_name, lambda operation: False, to.target.nests, everything=True)
@@ -414,8 +432,11 @@ PASSES: Sequence[Pass] = (
 
 #: of blocks that run on NVIDIA GPUs
 CUDA_PASSES: Sequence[Pass] = (
+    Pass("sink_updates", _sink_updates),
+    Pass("fuse_convolutions", _fuse_convolutions),
     Pass("fuse_products", _fuse_products),
     Pass("gather_kernels", _gather_kernels),
+    Pass("gather_updates", _gather_updates),
 )  # fmt: skip
 
 

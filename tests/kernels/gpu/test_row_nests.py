@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import ml_dtypes
@@ -21,7 +21,7 @@ CAPABILITY = (9, 0)
 
 
 def run(
-    steps: Sequence[NestStep], arrays: Sequence[Any], outputs: dict[int, Sequence[int]], shape: Sequence[int]
+    steps: Sequence[NestStep], arrays: Sequence[Any], outputs: Mapping[int, Sequence[int]], shape: Sequence[int]
 ) -> tuple[list[Any], FusedKernel]:
     """What a kernel makes of arrays that broadcast to a shape; outputs with their shapes."""
     operands = [NestOperand(array.dtype.name, broadcast_strides(array.shape, shape)) for array in arrays]

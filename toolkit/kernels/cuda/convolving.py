@@ -12,13 +12,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from toolkit.kernels.cpu.nn_window import Windows
 from toolkit.kernels.cuda.libraries.base import Convolution
 from toolkit.kernels.cuda.libraries.precision import is_tf32_allowed
+from toolkit.kernels.cuda.nn.batch_norm import launch_affine
 from toolkit.kernels.cuda.nn.channels import launch_epilogue
 from toolkit.kernels.cuda.nn.common import dense, geometry
 from toolkit.kernels.cuda.nn.convolutions import launch_convolution
 from toolkit.kernels.cuda.nn.transposes import transposed
+from toolkit.kernels.cuda.prepared import Prepared
 from toolkit.kernels.cuda.products import Batch, multiply
 
 #: TensorFlow's names of activations and cuDNN's
@@ -146,6 +150,48 @@ class Filters:
         return made
 
 
+class StayingFilters(Filters):
+    """Filters that are constants or variables: turned over again when they were changed."""
+
+    def __init__(self) -> None:
+        super().__init__(is_constant=False)
+        self._prepared = {first: Prepared(("turned", first)) for first in (False, True)}
+
+    def turned(self, device: Any, w: Any, layer: Layer) -> Any:
+        prepared = self._prepared[layer.channels_first]
+        return prepared.of(device, [w], lambda: _turned(device, w, layer))
+
+
+class Folding:
+    """A batch norm at inference put into the filters before it and into a bias.
+
+    Args:
+        epsilon: of the batch norm.
+
+    Attributes:
+        filters: turns over what was folded.
+    """
+
+    def __init__(self, epsilon: float):
+        self._epsilon = float(np.float32(epsilon))
+        self._prepared = Prepared(("folded", self._epsilon))
+        self.filters = StayingFilters()
+
+    def folded(self, device: Any, w: Any, norm: Sequence[Any]) -> tuple[Any, Any]:
+        """The filters (kernel..., channels, filters) times the norm's factors, and its shift.
+
+        Args:
+            norm: scale, offset, mean and variance.
+        """
+        return self._prepared.of(device, [w, *norm], lambda: self._made(device, w, norm))
+
+    def _made(self, device: Any, w: Any, norm: Sequence[Any]) -> tuple[Any, Any]:
+        factor, shift = launch_affine(device, *norm, self._epsilon)
+        made, nothing = device.empty(w.shape, w.dtype), device.zeros(factor.shape, factor.dtype)
+        launch_epilogue(device, w, made, w.shape[-1], 1, vectors=(factor, nothing))
+        return made, shift
+
+
 def _turned(device: Any, w: Any, layer: Layer) -> Any:
     channels, filters = layer.channels // layer.groups, layer.filters
     kernel = layer.windows.kernel
@@ -174,14 +220,13 @@ def convolve(device: Any, layer: Layer, x: Any, w: Any, filters: Filters, fused:
     if not w.nbytes or not x.nbytes:
         y = device.zeros(layer.y_shape, x.dtype)
     elif layer.is_product and not layer.channels_first and x.dtype.kind != "i":
-        bias = fused.vectors[0] if len(fused.vectors) == 1 and fused.added is None else None
-        rest = fused if bias is None else Fused()
-        name = "Identity" if bias is None else fused.name
-        if bias is not None and fused.slope:
-            name, rest = "Identity", Fused((), None, fused.name, fused.slope)
         sizes = (layer.batch * layer.positions, layer.filters, layer.channels)
-        multiply(device, x, w, y, sizes, bias=bias, name=name)
-        fused = rest
+        if len(fused.vectors) > 1 or fused.slope:
+            multiply(device, x, w, y, sizes)
+        else:
+            bias = fused.vectors[0] if fused.vectors else None
+            multiply(device, x, w, y, sizes, bias=bias, added=fused.added, name=fused.name)
+            fused = Fused()
     elif layer.is_product and x.dtype.kind != "i":
         batch = Batch((0, 0, 0), layer.batch, (0, 1, 1))
         multiply(device, w, x, y, (layer.filters, layer.positions, layer.channels), ("T", "N"), batch=batch)

@@ -25,9 +25,10 @@ class GpuArray(DeviceArray):
         address: of the first element; 0 where there is none.
         block: keeps the memory; None where there are no elements.
         device: where it is.
+        watch: of those who made something of it (`prepared`); None where nobody did.
     """
 
-    __slots__ = ("__weakref__", "address", "block", "device", "dtype", "nbytes", "shape")
+    __slots__ = ("__weakref__", "address", "block", "device", "dtype", "nbytes", "shape", "watch")
 
     def __init__(self, device: CudaDevice, block: Block | None, dtype: Any, shape: tuple[int, ...], nbytes: int):
         self.device = device
@@ -36,6 +37,7 @@ class GpuArray(DeviceArray):
         self.dtype = dtype
         self.shape = shape
         self.nbytes = nbytes
+        self.watch: Any = None
 
     @property
     def memory(self) -> GpuMemory:

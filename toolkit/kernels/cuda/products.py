@@ -81,15 +81,17 @@ def multiply(
     *,
     batch: Batch | None = None,
     bias: Any = None,
+    added: Any = None,
     name: str = "Identity",
 ) -> None:
-    """out = activation(op(a) @ op(b) + bias), put into the device's compute stream.
+    """out = activation(op(a) @ op(b) + bias + added), put into the device's compute stream.
 
     Args:
         sizes: m, n, k, of which none is 0.
         turns: "N", "T" or "C" of a and b.
         batch: several products; by default one.
         bias: a vector of n numbers.
+        added: of the result's shape, beside a single product.
         name: of an activation, in TensorFlow's `fused_ops`.
     """
     m, n, k = sizes
@@ -98,26 +100,38 @@ def multiply(
     blas = device.context.blas
     if blas is not None:
         known = _known.setdefault(blas, {})
-        key = (out.dtype, sizes, turns, of.count, of.steps, bias is not None, name, is_tf32_allowed())
+        key = (
+            out.dtype,
+            sizes,
+            turns,
+            of.count,
+            of.steps,
+            bias is not None,
+            added is not None,
+            name,
+            is_tf32_allowed(),
+        )
         try:
             product = known[key]
         except KeyError:
             if len(known) >= _MOST_KNOWN:
                 known.clear()
-            product = known[key] = _planned(blas, out.dtype.name, sizes, turns, of, bias is not None, name)
+            product = known[key] = _planned(
+                blas, out.dtype.name, sizes, turns, of, bias is not None, added is not None, name
+            )  # fmt: skip
         if product is not None:
-            fused = bool(product.epilogue)
+            fused = bool(product.epilogue or product.beta)
             blas.matmul(
                 product, _from(a, first_a), _from(b, first_b), _from(out, first_out), device.compute,
-                bias=bias if fused else None,
+                bias=bias if fused else None, added=added if fused else None,
             )  # fmt: skip
             if not fused:
-                _finish(device, out, n, bias, name)
+                _finish(device, out, n, bias, added, name)
             return
     strides = (of.steps[0] * m * k, of.steps[1] * k * n, of.steps[2] * m * n)
     firsts = (first_a, first_b, first_out)
     launch_product(device, (a, b, out), sizes, turns, batch=of.count, firsts=firsts, strides=strides)
-    _finish(device, out, n, bias, name)
+    _finish(device, out, n, bias, added, name)
 
 
 _ONE = Batch((0, 0, 0), 1, (0, 0, 0))
@@ -127,8 +141,9 @@ _MOST_KNOWN = 4096  # shapes change without end in few programs
 
 
 def _planned(
-    blas: Blas, dtype: str, sizes: tuple[int, int, int], turns: tuple[str, str], of: Batch, has_bias: bool, name: str
-) -> Product | None:
+    blas: Blas, dtype: str, sizes: tuple[int, int, int], turns: tuple[str, str], of: Batch, has_bias: bool, adds: bool,
+    name: str,
+) -> Product | None:  # fmt: skip
     """The product as the library computes it, with its epilogue if it can; None if it has no plan."""
     m, n, k = sizes
     steps = of.steps if of.count > 1 else (0, 0, 0)
@@ -136,26 +151,27 @@ def _planned(
         m, n, k, dtype, turns[0], turns[1], of.count, steps[0] * m * k, steps[1] * k * n, steps[2] * m * n,
         tf32=is_tf32_allowed(),
     )  # fmt: skip
-    fused = _fused(base, has_bias, name)
+    fused = _fused(base, has_bias, adds, name)
     if fused is not None and blas.supports(fused):
         return fused
     return base if blas.supports(base) else None
 
 
-def _fused(base: Product, has_bias: bool, name: str) -> Product | None:
+def _fused(base: Product, has_bias: bool, adds: bool, name: str) -> Product | None:
     """The product with its epilogue, if the library has it."""
     activation = _EPILOGUES.get(name)
-    if activation is None or not (has_bias or activation):
+    if activation is None or not (has_bias or adds or activation):
         return None
     if activation == "gelu" and base.dtype == "float32" and not base.tf32:
         return None  # the library's tanh is some units in the last place further off than ours: 2.8e-6 was measured
-    return replace(base, epilogue=" ".join(filter(None, (activation, "bias" if has_bias else ""))))
+    epilogue = " ".join(filter(None, (activation, "bias" if has_bias else "")))
+    return replace(base, epilogue=epilogue, beta=1.0 if adds else 0.0)
 
 
-def _finish(device: Any, out: Any, n: int, bias: Any, name: str) -> None:
+def _finish(device: Any, out: Any, n: int, bias: Any, added: Any, name: str) -> None:
     """What follows a product, in its place."""
-    if bias is not None or name != "Identity":
-        launch_epilogue(device, out, out, n, 1, vectors=() if bias is None else (bias,), name=name)
+    if bias is not None or added is not None or name != "Identity":
+        launch_epilogue(device, out, out, n, 1, vectors=() if bias is None else (bias,), added=added, name=name)
 
 
 def _from(array: Any, first: int) -> Any:

@@ -18,6 +18,7 @@ from toolkit.kernels import variables
 from toolkit.kernels.cuda.device import CudaDevice
 from toolkit.kernels.cuda.memory import GpuArray
 from toolkit.kernels.cuda.pool import ALIGNMENT
+from toolkit.kernels.cuda.prepared import changed
 from toolkit.kernels.device_memory import DeviceArray
 from toolkit.kernels.variables import Cell
 
@@ -62,6 +63,7 @@ def writable(device: CudaDevice, cell: Cell) -> GpuArray:
     if not is_aligned or sys.getrefcount(cell.value) > _SOLE_OWNER or sys.getrefcount(cell.value.block) > _SOLE_VIEW:
         _not_recording(device, cell)
         cell.value = device.copied(cell.value)
+    changed(cell.value)
     return cell.value
 
 
@@ -80,6 +82,7 @@ def assign(device: CudaDevice, cell: Cell, value: Any) -> None:
         or sys.getrefcount(there.block) > _SOLE_VIEW
     ):
         _not_recording(device, cell)
+    changed(there)
     device.context.copy(there.address, kept.address, kept.nbytes, device.compute)
 
 

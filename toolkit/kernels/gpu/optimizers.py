@@ -5,6 +5,7 @@ The variable and its slots are changed in place; hyperparameters are read by the
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from toolkit.errors import InvalidArgumentError
@@ -12,9 +13,10 @@ from toolkit.graph import dtypes, opdefs
 from toolkit.kernels import variables
 from toolkit.kernels.context import StepContext
 from toolkit.kernels.cpu.optimizers_dense import OPTIMIZERS, OptimizerRule
-from toolkit.kernels.cuda.device import device_of
+from toolkit.kernels.cuda.device import CudaDevice, device_of
+from toolkit.kernels.cuda.memory import GpuArray
 from toolkit.kernels.gpu import cells
-from toolkit.kernels.gpu.updates import run_dense, settled
+from toolkit.kernels.gpu.updates import run_dense, run_together, settled
 from toolkit.kernels.registry import Compute, KernelNode, Kind, kernel
 
 #: for which of the rules TensorFlow has kernels for GPUs
@@ -56,6 +58,44 @@ def _apply(op: KernelNode, name: str, optimizer: OptimizerRule) -> Compute:
         return inputs[0] if returns_reference else None
 
     return compute
+
+
+def update_together(device: CudaDevice, ops: Sequence[KernelNode]) -> Callable[..., None]:
+    """What changes the variables of several nodes of one op, attributes and type by one kernel.
+
+    It is called with the step, the variables of all nodes, their gradients, and what the rule takes besides.
+    """
+    first = ops[0]
+    optimizer = GATHERED[first.op]
+    name = first.op.removeprefix("Resource").removeprefix("Apply")
+    kind = first.attr("T")
+    rule = settled(optimizer.rule, {each: first.attr(each) for each in optimizer.attributes})
+    slots, place = optimizer.slots, optimizer.gradient - optimizer.slots
+    label = "_".join([name, *(each for each in optimizer.attributes if first.attr(each))])
+
+    def compute(step: StepContext, targets: Sequence[Any], gradients: Sequence[Any], numbers: Sequence[Any]) -> None:
+        inputs = [*targets[:slots], *numbers]
+        inputs.insert(optimizer.gradient, gradients[0])
+        check_scalars(first, inputs, slots, optimizer.gradient)
+        found = [variables.cell_of(step, target, kind) for target in targets]
+        with variables.held(found):
+            sets: list[tuple[list[GpuArray], Any]] = []
+            for at, gradient in enumerate(gradients):
+                arrays = [cells.writable(device, cell) for cell in found[at * slots : (at + 1) * slots]]
+                cells.check_shapes(arrays, gradient)
+                sets.append((arrays, gradient))
+            run_together(device, label, rule, sets, numbers, place)
+
+    return compute
+
+
+#: the rules that are written for many variables at once, by the op: those that look at no number
+GATHERED: dict[str, OptimizerRule] = {
+    f"{prefix}{name}": OPTIMIZERS[name]
+    for prefix in ("Apply", "ResourceApply")
+    for name in ("GradientDescent", "Momentum", "KerasMomentum", "Adam", "RMSProp", "Adagrad", "AdagradV2", "Adadelta")
+    if opdefs.is_known(f"{prefix}{name}")
+}
 
 
 def _register(name: str, optimizer: OptimizerRule) -> None:

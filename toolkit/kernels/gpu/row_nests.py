@@ -266,8 +266,8 @@ class _RowNest:
         if step.op in ROW_OPS:
             made = softmax_of(k, team, self._masked(given[0], inside, -math.inf), logarithm=step.op == "LogSoftmax")
             return [rounded(k, each, target) for each in made]  # pyright: ignore[reportArgumentType] -- as above
-        count = next((len(each) for each in given if isinstance(each, list)), 0)
-        if not count:
+        count = self._layout.team.slots * self._layout.team.vector
+        if not any(isinstance(each, list) for each in given):
             return step_result(k, step, given, types)
         return [
             step_result(k, step, [each[j] if isinstance(each, list) else each for each in given], types)
@@ -292,11 +292,10 @@ class _RowNest:
             with k.when(team.first):
                 store(k, buffer, k.convert(team.row, "i64"), 0, value, type)
             return
-        numbers: list[Number] = value
         for slot, (column, there) in enumerate(zip(columns, inside, strict=True)):
             conditions = [each for each in (team.active, there) if each is not None]
             base = self._scaled(k.add(team.begin, column))
-            row = numbers[slot * vector : (slot + 1) * vector]
+            row: list[Number] = value[slot * vector : (slot + 1) * vector]
             if conditions:
                 with k.when(functools.reduce(k.both, conditions)):
                     for j, number in enumerate(row):

@@ -110,6 +110,77 @@ def run_dense(
     device.launch(kernel, blocks, *cells, aligned(device, gradient), *numbers, count)
 
 
+#: variables of one kernel, whose arguments have 4 KB: four tensors and two numbers of each of 24 take 960 bytes
+MOST_TOGETHER = 24
+
+
+@functools.cache
+def together(
+    name: str, rule: Rule, count: int, cells: int, place: int, numbers: int, type: str, index: str
+) -> SimtKernel:
+    """The kernel of a rule over several sets of variables; see `dense`.
+
+    Returns:
+        a kernel of: numbers, then of each set: cells, gradient, n, and the first block that is not its own.
+    """
+    k = KernelBuilder(f"{name}_of_{count}_{type}_{index}", block=_BLOCK)
+    given = [k.buffer(f"number{at}", type) for at in range(numbers)]
+    sets: list[tuple[list[KernelBuffer], Value, Value]] = []
+    for one in range(count):
+        buffers = [k.buffer(f"cell{one}_{at}", type, written=True) for at in range(cells)]
+        buffers.append(k.buffer(f"gradient{one}", type))
+        sets.append((buffers, k.scalar(f"n{one}", index), k.scalar(f"end{one}", "i32")))
+    width = max(1, _VECTOR // SIZES[type])
+    scalars: list[Lanes] = [k.load(one, k.number(0, "i32")) for one in given]
+    block, thread = k.block_index, k.convert(k.thread, index)
+
+    def change(buffers: Sequence[KernelBuffer], at: Sequence[Value], decisions: Sequence[bool]) -> None:
+        before = [[k.load(one, each) for one in buffers] for each in at]
+        after = [_after(k, type, rule, row, scalars, place, cells, decisions) for row in before]
+        for position, each in enumerate(at):
+            _store(k, buffers[:cells], each, before[position], after[position])
+
+    def body(decisions: Sequence[bool]) -> None:
+        start: Value = k.number(0, "i32")
+        for buffers, n, end in sets:
+            with k.when(k.both(k.compare("sge", block, start), k.compare("slt", block, end))):
+                within = k.convert(k.sub(block, start), index)
+                first = k.mul(k.add(k.mul(within, k.number(_BLOCK, index)), thread), k.number(width, index))
+                last = k.add(first, k.number(width, index))
+                with k.when(k.compare("sle", last, n)):
+                    change(buffers, [k.add(first, k.number(offset, index)) for offset in range(width)], decisions)
+                with k.otherwise(), k.loop(first, n) as at:
+                    change(buffers, [at], decisions)
+            start = end
+
+    zeros: list[Lanes] = [k.number(0, type)] * (cells + 1)
+    branching(k, type, rule, _ordered(zeros, scalars, place), body)
+    return k.finish()
+
+
+def run_together(
+    device: CudaDevice, name: str, rule: Rule, sets: Sequence[tuple[Sequence[GpuArray], GpuArray]],
+    numbers: Sequence[GpuArray], place: int,
+) -> None:  # fmt: skip
+    """Change several sets of whole variables, each of one shape, with its gradient, in place.
+
+    Args:
+        sets: of one type; cells and gradient.
+    """
+    sets = [(cells, gradient) for cells, gradient in sets if gradient.size]
+    if not sets:
+        return
+    type, cells = TYPES[sets[0][1].dtype.name], len(sets[0][0])
+    width, index = max(1, _VECTOR // SIZES[type]), index_type(*(gradient.size for _, gradient in sets))
+    kernel = together(name, rule, len(sets), cells, place, len(numbers), type, index)
+    arguments: list[GpuArray | int] = []
+    end = 0
+    for arrays, gradient in sets:
+        end += blocks_for(blocks_for(gradient.size, width))
+        arguments += [*arrays, aligned(device, gradient), gradient.size, end]
+    device.launch(kernel, end, *numbers, *arguments)
+
+
 # -- rows ------------------------------------------------------------------------------------------------------------
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from toolkit.compiler.backends.cuda.launchers import LAUNCHERS
+from toolkit.compiler.backends.cuda.launchers import LAUNCHERS, updates
+from toolkit.compiler.backends.cuda.operations import UpdatesCall
 from toolkit.compiler.backends.cuda.recorded import RecordedFunction, refusal
 from toolkit.compiler.backends.kernels.emit import CallEmitter
 from toolkit.compiler.backends.kernels.function import KernelFunction
@@ -59,6 +60,13 @@ class CudaEmitter(CallEmitter):
         self._device = device
 
     def write_operation(self, operation: Operation) -> None:
+        if isinstance(operation, UpdatesCall):
+            update = self.share("f", updates(self._device, operation))
+            parts = (operation.targets, operation.gradients, operation.numbers)
+            given = ", ".join(f"[{', '.join(map(self.read, part))}]" for part in parts)
+            self.line("if R.is_cancelled: R.check_cancelled()")
+            self.line(f"{update}(R, {given})")
+            return
         make = LAUNCHERS.get(type(operation))
         if make is not None:
             launch = self.share("f", make(self._device.for_node(operation.name), operation))

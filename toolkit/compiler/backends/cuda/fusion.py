@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -155,7 +156,7 @@ def _is_reduction(operation: Operation) -> bool:
         return False
     if operation.op in row_nests.ROW_OPS:
         return operation.output.shape == shape
-    axes = operation.inputs[1].constant
+    axes: Any = operation.inputs[1].constant
     if not isinstance(axes, np.ndarray | np.generic) or len(operation.inputs) != 2:
         return False
     wanted = [int(axis) % len(shape) for axis in np.asarray(axes).reshape(-1)]

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from toolkit.compiler.ir import relations
 from toolkit.compiler.ir.fields import operand, operands
 from toolkit.compiler.ir.operation import Operation
+from toolkit.compiler.ir.traits import Trait
 from toolkit.compiler.ir.value import Value
 from toolkit.kernels.gpu import row_nests
 from toolkit.kernels.gpu.nests import NestStep
@@ -79,6 +80,73 @@ class FusedRowsCall(Operation, mnemonic="gpu_rows"):
                 yield f"{relations.text(output)} of a kernel over rows of {list(self.shape)}"
 
 
+class UpdatesCall(Operation, mnemonic="gpu_updates", traits=Trait.EFFECT):
+    """Several variables changed by one rule, with the same numbers beside their gradients.
+
+    Attributes:
+        rule: the op that each of its steps is.
+        targets: handles or references: the variable and its slots, of one step after the other.
+        gradients: of each step.
+        numbers: what the rule takes besides, in its order.
+    """
+
+    rule: str
+    targets: tuple[Value, ...] = operands()
+    gradients: tuple[Value, ...] = operands()
+    numbers: tuple[Value, ...] = operands()
+
+    def computed_by(self) -> str | None:
+        return f"{self.rule} of {len(self.gradients)} variables as one kernel"
+
+    def verify(self) -> Iterator[str]:
+        if not self.gradients or len(self.targets) % len(self.gradients):
+            yield f"{len(self.targets)} variables and {len(self.gradients)} gradients"
+
+
+class LibraryConvolution(Operation, mnemonic="gpu_convolution"):
+    """activation(norm(convolution(x, w) + bias) + added); the first of its steps is the convolution.
+
+    Attributes:
+        x: of the convolution.
+        w: [kernel..., channels / groups, filters].
+        bias: [filters], where there is one.
+        scale, offset, mean, variance: [filters], of a batch norm at inference, in whose place no bias is.
+        added: of the result's shape, where something is.
+        epsilon: of the batch norm.
+        activation: as TensorFlow's `fused_ops` name it.
+    """
+
+    x: Value = operand()
+    w: Value = operand()
+    bias: Value | None = operand(default=None)
+    scale: Value | None = operand(default=None)
+    offset: Value | None = operand(default=None)
+    mean: Value | None = operand(default=None)
+    variance: Value | None = operand(default=None)
+    added: Value | None = operand(default=None)
+    epsilon: float
+    activation: str
+
+    @property
+    def norm(self) -> tuple[Value, ...]:
+        """Scale, offset, mean and variance, or nothing."""
+        found = (self.scale, self.offset, self.mean, self.variance)
+        return tuple(value for value in found if value is not None)
+
+    def computed_by(self) -> str | None:
+        parts = ["its bias"] if self.bias is not None else ["the batch norm in its filters"] if self.norm else []
+        parts += ["a residual"] if self.added is not None else []
+        parts += [self.activation] if self.activation != "Identity" else []
+        return f"one convolution with {', '.join(parts)}"
+
+    def verify(self) -> Iterator[str]:
+        filters = relations.shape(self.w)[-1]
+        for value in (*([] if self.bias is None else [self.bias]), *self.norm):
+            yield from relations.vector("a vector behind a convolution", value, filters)
+        if self.added is not None:
+            yield from relations.same("what is added to a convolution", self.output, self.added)
+
+
 class LibraryProduct(Operation, mnemonic="gpu_product"):
     """activation(op(a) @ op(b) + bias): a matrix product of cuBLASLt's with its epilogue.
 
@@ -111,5 +179,9 @@ class LibraryProduct(Operation, mnemonic="gpu_product"):
         m, n, k = self.sizes
         a = relations.shape(self.a)
         yield from relations.vector("a product's bias", self.bias, n)
-        if (a[-2] if self.turn_a else a[-1]) != k or self.output.size != m * n or self.output.shape[-1:] != (n,):
+        if (
+            (a[-2] if self.turn_a else a[-1]) != k
+            or self.output.size != m * n
+            or relations.shape(self.output)[-1:] != (n,)
+        ):
             yield f"{relations.text(self.a)} times {relations.text(self.b)} is {relations.text(self.output)}"

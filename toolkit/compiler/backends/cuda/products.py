@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+from toolkit.compiler.backends.cuda.chains import learns, next_of, replace_chain, times_of
 from toolkit.compiler.backends.cuda.operations import LibraryProduct
 from toolkit.compiler.ir.block import Block
 from toolkit.compiler.ir.operation import Operation
@@ -22,8 +23,6 @@ from toolkit.compiler.transforms.patterns import activation_of
 _TYPES = ("float16", "bfloat16", "float32", "float64")
 _BATCHED = ("BatchMatMul", "BatchMatMulV2")
 _BIASES = ("BiasAdd", "BiasAddV1", *ADDS)
-#: what says that a program learns
-_LEARNING = ("Grad", "Backprop", "Apply")
 
 
 def fuse_products(
@@ -44,31 +43,16 @@ def fuse_products(
     for operation in block.operations:
         if operation.block is not block or refused(operation) or not _is_product(operation):
             continue
-        bias = _next(operation, refused, times)
+        bias = next_of(operation, refused, times)
         reshaped = None
         if bias is not None and bias.op == "Reshape" and bias.output.shape is not None:
-            reshaped, bias = bias, _next(bias, refused, times)
+            reshaped, bias = bias, next_of(bias, refused, times)
         vector = None if bias is None else _bias_of(bias, (reshaped or operation).output)
         if bias is None or vector is None:
             continue
         between = [bias] if reshaped is None else [reshaped, bias]
         last, name, inside = _activation(bias, refused, times) if may_lose_nan else (bias, "Identity", [])
         _become(operation, vector, [*between, *inside], last, name)
-
-
-def learns(block: Block) -> bool:
-    """Whether a program computes gradients or changes variables by them: a NaN on the way must be seen."""
-    return any(word in operation.op for operation in block.walk() for word in _LEARNING)
-
-
-def times_of(block: Block, changes_variables: Callable[[Operation], bool]) -> dict[Operation, int]:
-    """How many operations before each one may have changed variables."""
-    found: dict[Operation, int] = {}
-    count = 0
-    for operation in block:
-        found[operation] = count
-        count += changes_variables(operation)
-    return found
 
 
 def _is_product(operation: Operation) -> bool:
@@ -86,16 +70,6 @@ def _is_product(operation: Operation) -> bool:
     a_shape, b_shape = a.shape or (), b.shape or ()
     is_one = operation.op in _BATCHED and math.prod(b_shape[:-2]) == 1 and len(a_shape) >= len(b_shape)
     return is_one and not operation.step.node.attr("adj_x")
-
-
-def _next(operation: Operation, refused: Callable[[Operation], bool], times: dict[Operation, int]) -> Operation | None:
-    """The one operation that takes a result, if that can be computed where the result is."""
-    user = operation.output.sole_user
-    if not isinstance(user, Call) or user.block is not operation.block or refused(user) or len(user.outputs) != 1:
-        return None
-    if user.conditions != operation.conditions or times.get(user) != times.get(operation) or user.step.deref:
-        return None
-    return user
 
 
 def _bias_of(operation: Operation, product: Value) -> Value | None:
@@ -116,7 +90,7 @@ def _activation(
     bias: Operation, refused: Callable[[Operation], bool], times: dict[Operation, int]
 ) -> tuple[Operation, str, list[Operation]]:
     """The activation of a biased product: the operation that gives it, its name, and the operations before that."""
-    user = _next(bias, refused, times)
+    user = next_of(bias, refused, times)
     if user is not None and user.op == "Relu":
         return user, "Relu", []
     x = bias.output
@@ -165,17 +139,10 @@ def _between(x: Value, last: Operation) -> list[Operation]:
 
 def _become(operation: Operation, bias: Value, gone: list[Operation], last: Operation, name: str) -> None:
     """Put one call in the place of the last of the operations, and take the others out."""
-    block, node = operation.block, operation.step.node
-    assert block is not None
+    node = operation.step.node
     a, b = operation.inputs
     turned = ("transpose_a", "transpose_b") if operation.op == "MatMul" else ("adj_x", "adj_y")
-    members = [operation, *(each for each in gone if each is not last)]
-    steps = [step for each in (*members, last) for step in each.steps]
-    last.become(
-        LibraryProduct, a=a, b=b, bias=bias, turn_a=bool(node.attr(turned[0])), turn_b=bool(node.attr(turned[1])),
-        activation=name, steps=steps,
+    replace_chain(
+        [operation, *(each for each in gone if each is not last)], last, LibraryProduct, a=a, b=b, bias=bias,
+        turn_a=bool(node.attr(turned[0])), turn_b=bool(node.attr(turned[1])), activation=name,
     )  # fmt: skip
-    waiting = set(members)
-    while free := [each for each in waiting if not each.output.users]:  # those behind go first
-        block.remove(free)
-        waiting.difference_update(free)

@@ -17,7 +17,14 @@ from typing import Any
 import numpy as np
 
 from toolkit.compiler.backends.base import Entry, HostSide
-from toolkit.compiler.backends.cuda.replayed import DeviceGraph, HostGraph, RecordedVariable, giver, is_repeated
+from toolkit.compiler.backends.cuda.replayed import (
+    DeviceGraph,
+    HostGraph,
+    RecordedVariable,
+    RecordedVariables,
+    giver,
+    is_repeated,
+)
 from toolkit.compiler.backends.kernels.function import KernelFunction
 from toolkit.compiler.context import RunningStep
 from toolkit.compiler.ir.block import Block
@@ -29,6 +36,7 @@ from toolkit.kernels.cuda.device import CudaDevice
 from toolkit.kernels.cuda.fixed_copies import Fed, Fetched
 from toolkit.kernels.cuda.libraries.precision import allow_tf32
 from toolkit.kernels.cuda.memory import GpuArray
+from toolkit.kernels.cuda.prepared import noted
 from toolkit.kernels.cuda.recording import Recording
 from toolkit.kernels.handles import ResourceHandle
 from toolkit.kernels.registry import Kind
@@ -114,6 +122,7 @@ class RecordedFunction:
         self._from_host: HostGraph | None = None
         self._runs = 0
         self._recordings = 0
+        self._prepares = False  # what was made of variables has to be made anew, by a step that is not recorded
 
     def run(self, arguments: Sequence[Any], running: RunningStep) -> list[Any]:
         """Execute once; see `backends.base.Instance`."""
@@ -122,6 +131,12 @@ class RecordedFunction:
             return self._function.run(arguments, running)
         if self._on_device is not None and (results := self._on_device.replay(arguments)) is not None:
             return results
+        if self._on_device is not None and self._on_device.prepares:
+            self._on_device.close()
+            self._on_device, self._prepares = None, True
+        if self._prepares:
+            self._prepares = False
+            return self._function.run(arguments, running)
         self._runs += 1
         if self._why_not is None and self._runs > 1:
             graph = self._record(arguments, running)
@@ -136,7 +151,10 @@ class RecordedFunction:
             return None
         if (results := self.replay(arguments)) is not None:
             return results
-        if not self._runs or not _is_from_host(arguments, boundary):
+        if self._from_host is not None and self._from_host.prepares:
+            self._from_host.close()
+            self._from_host, self._prepares = None, True
+        if self._prepares or not self._runs or not _is_from_host(arguments, boundary):
             return None
         allow_tf32(self._tf32)
         self._device.synchronize()
@@ -183,7 +201,7 @@ class RecordedFunction:
 
     def _recorded(
         self, inputs: list[Any], running: RunningStep, moved: Sequence[int], fed: Fed | None = None
-    ) -> tuple[Recording, list[RecordedVariable], list[Any], Fetched] | None:
+    ) -> tuple[Recording, RecordedVariables, list[Any], Fetched] | None:
         """What the step launches, the variables that it is about, and its results, of which some are fetched."""
         self._recordings += 1
         if self._recordings > _MOST_RECORDINGS:
@@ -202,7 +220,7 @@ class RecordedFunction:
             return self._refuse("a variable is in host memory")
         self._device.synchronize()
         try:
-            with self._device.recording(_BYTES_A_LAUNCH * len(self._function.block)) as recording:
+            with noted() as prepared, self._device.recording(_BYTES_A_LAUNCH * len(self._function.block)) as recording:
                 if fed is not None:
                     fed.record()
                 results = self._function.run(inputs, running)
@@ -224,7 +242,7 @@ class RecordedFunction:
                 cell.restore()
             recording.close()
             return self._refuse(f"the variable {changed.variable.name} is not changed in place")
-        return recording, cells, results, fetched
+        return recording, RecordedVariables(cells, prepared), results, fetched
 
     def _refuse(self, why: str) -> None:
         self._why_not = why

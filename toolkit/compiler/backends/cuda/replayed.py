@@ -16,6 +16,7 @@ from toolkit.kernels.context import DEAD, RefVariable
 from toolkit.kernels.cuda.device import CudaDevice
 from toolkit.kernels.cuda.fixed_copies import Fed, Fetched
 from toolkit.kernels.cuda.memory import GpuArray
+from toolkit.kernels.cuda.prepared import Moment, Watch, changed
 from toolkit.kernels.cuda.recording import Recording
 from toolkit.kernels.handles import ResourceHandle
 from toolkit.kernels.variables import Variable
@@ -57,14 +58,31 @@ class RecordedVariable:
 
 
 class RecordedVariables:
-    """The variables of a recorded step."""
+    """The variables of a recorded step.
 
-    def __init__(self, cells: Iterable[RecordedVariable]):
+    Args:
+        prepared: the watches of what the step takes that was made of variables before (`toolkit.kernels.cuda.prepared`).
+
+    Attributes:
+        prepares: whether there is such a thing.
+    """
+
+    def __init__(self, cells: Iterable[RecordedVariable], prepared: Sequence[Watch] = ()):
+        self._prepared = list(dict.fromkeys(prepared))
+        self.prepares = bool(prepared)
+        self._seen = Moment()
         self._read = [(cell.variable, cell.array) for cell in cells if not cell.users]
         self._changed = [(cell.variable, cell.array, cell.users, cell.block_users) for cell in cells if cell.users]
 
     def hold(self) -> bool:
-        """Whether all have their arrays, and nobody else holds one that the step changes, and would see that."""
+        """Whether all have their arrays, and nobody else holds one that the step changes, and would see that.
+
+        Then a replay follows: whoever made something of what it changes is told.
+        """
+        if self._prepared and not self._seen.is_now():
+            if any(watch.changed for watch in self._prepared):
+                return False
+            self._seen = Moment()
         for variable, array in self._read:
             if array is None or array() is not variable.value:
                 return False
@@ -73,6 +91,8 @@ class RecordedVariables:
             value = variable.value
             if array is None or array() is not value or count(value) > users or count(value.block) > block_users:
                 return False
+            if value.watch is not None:
+                changed(value)
         return True
 
 
@@ -85,12 +105,12 @@ class DeviceGraph:
     """
 
     def __init__(
-        self, device: CudaDevice, recording: Recording, inputs: list[Any], cells: list[RecordedVariable], results: Any
+        self, device: CudaDevice, recording: Recording, inputs: list[Any], cells: RecordedVariables, results: Any
     ):
         self._device = device
         self._recording = recording
         self._inputs = inputs
-        self._cells = RecordedVariables(cells)
+        self._cells = cells
         self._results: list[Any] = results
 
     def replay(self, arguments: Sequence[Any]) -> list[Any] | None:
@@ -106,6 +126,11 @@ class DeviceGraph:
                 context.copy(there.address, given.address, there.nbytes, stream)
         self._recording.replay()
         return [_own(self._device, result) for result in self._results]
+
+    @property
+    def prepares(self) -> bool:
+        """Whether it takes what was made before it was recorded."""
+        return self._cells.prepares
 
     def close(self) -> None:
         """Give the graph and its memory back."""
@@ -124,14 +149,14 @@ class HostGraph:
     """
 
     def __init__(
-        self, device: CudaDevice, recording: Recording, fed: Fed, values: dict[int, Any], cells: list[RecordedVariable],
+        self, device: CudaDevice, recording: Recording, fed: Fed, values: dict[int, Any], cells: RecordedVariables,
         results: list[Any], fetched: Fetched,
     ):  # fmt: skip
         self._device = device
         self._recording = recording
         self._fed = fed
         self._values = [(position, key_of(value)) for position, value in values.items()]
-        self._cells = RecordedVariables(cells)
+        self._cells = cells
         self._results = [None if k in fetched.positions else each for k, each in enumerate(results)]
         self._kept = [(k, each) for k, each in enumerate(self._results) if isinstance(each, _COPIED)]
         self._fetched = fetched
@@ -165,6 +190,11 @@ class HostGraph:
         if into or out:
             device.memory.moved(into, out)
         return results
+
+    @property
+    def prepares(self) -> bool:
+        """Whether it takes what was made before it was recorded."""
+        return self._cells.prepares
 
     def close(self) -> None:
         """Give the graph and its memory back."""

@@ -59,7 +59,9 @@ TURNS = ("N", "T", "C")
 
 @dataclass(frozen=True, slots=True)
 class Product:
-    """out = epilogue(alpha * op(a) @ op(b) + beta * out), of matrices in C order, for each of a batch.
+    """out = epilogue(alpha * op(a) @ op(b) + beta * added), of matrices in C order, for each of a batch.
+
+    What is added lies as the result does; where none is given, it is what the result was.
 
     Attributes:
         m, n, k: op(a) is m x k, op(b) is k x n.
@@ -165,6 +167,7 @@ class Blas(Protocol):
         *,
         bias: Span | None = None,
         auxiliary: Span | None = None,
+        added: Span | None = None,
     ) -> None:
         """Put a product into a stream.
 

@@ -151,9 +151,11 @@ class CublasLt:
         *,
         bias: Span | None = None,
         auxiliary: Span | None = None,
+        added: Span | None = None,
     ) -> None:
         first, second, result = b.address, a.address, out.address
-        bits = (first | second | result) & (_ALIGNMENT - 1)
+        before = result if added is None else added.address
+        bits = (first | second | result | before) & (_ALIGNMENT - 1)
         with self._lock:
             plan = self._plans.get((product, bits & -bits or _ALIGNMENT)) or self._needed(
                 product, bits, bias, auxiliary
@@ -168,7 +170,7 @@ class CublasLt:
                 self._set(plan.operation, _DESC_AUX_POINTER, c_uint64(auxiliary.address))
             layouts = plan.layouts
             status = self._matmul(
-                self._handle, plan.operation, plan.alpha, first, layouts[0], second, layouts[1], plan.beta, result,
+                self._handle, plan.operation, plan.alpha, first, layouts[0], second, layouts[1], plan.beta, before,
                 layouts[2], result, layouts[2], plan.algorithm, self._scratch, plan.workspace, stream.handle,
             )  # fmt: skip
         if status != _SUCCESS:

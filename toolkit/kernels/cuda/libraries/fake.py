@@ -52,6 +52,7 @@ class FakeBlas:
         *,
         bias: Span | None = None,
         auxiliary: Span | None = None,
+        added: Span | None = None,
     ) -> None:
         check_product(product, bias, auxiliary)
         if not self.supports(product):
@@ -59,16 +60,20 @@ class FakeBlas:
         p, dtype = product, reference.dtype_of(product.dtype)
         kept_shape, kept_type = reference.auxiliary_shape(p)
         length = p.m if p.epilogue == "sums of a" else p.n
-        spans = (a, b, out, bias, auxiliary)
+        spans = (a, b, out, bias, auxiliary, added)
         sizes = (
             (p.batch - 1) * p.stride_a + p.m * p.k, (p.batch - 1) * p.stride_b + p.k * p.n,
             (p.batch - 1) * p.stride_out + p.m * p.n, length, int(np.prod(kept_shape)),
+            (p.batch - 1) * p.stride_out + p.m * p.n,
         )  # fmt: skip
-        types = (dtype, dtype, dtype, dtype, kept_type)
+        types = (dtype, dtype, dtype, dtype, kept_type, dtype)
         places = [_place(*each) for each in zip(spans, sizes, types, strict=True)]
 
         def run() -> None:
-            left, right, result, vector, kept = (_array(self._context, place, "cublasLtMatmul") for place in places)
+            arrays = [_array(self._context, place, "cublasLtMatmul") for place in places]
+            left, right, result, vector, kept, before = arrays
+            if before is not None:
+                result[...] = before[: result.size]
             reference.product(p, left, right, result, vector, kept)
 
         self._context.submit("cublasLtMatmul", run, stream)
