@@ -10,11 +10,14 @@ from collections.abc import Callable, Sequence
 
 from toolkit.compiler.backends.cuda.operations import UpdatesCall
 from toolkit.compiler.ir.block import Block
+from toolkit.compiler.ir.effects import may_change_variables
 from toolkit.compiler.ir.operation import Operation
 from toolkit.compiler.ir.operations.calls import Call, Dereference
 from toolkit.compiler.ir.traits import Trait
+from toolkit.compiler.ir.value import Value
 from toolkit.kernels.gpu.optimizers import GATHERED
 from toolkit.kernels.gpu.updates import MOST_TOGETHER
+from toolkit.kernels.handles import ResourceHandle
 from toolkit.kernels.registry import Kind
 
 _ASSIGNMENTS = ("Assign", "AssignAdd", "AssignSub", "AssignVariableOp", "AssignAddVariableOp", "AssignSubVariableOp")
@@ -25,11 +28,13 @@ def sink_updates(block: Block) -> None:
     operations: list[Operation] = []
     waiting: list[Operation] = []
     made: set[object] = set()
+    changed: set[object] = set()  # the variables that wait to be; None among them for one that is not known
 
     def flush() -> None:
         operations.extend(waiting)
         waiting.clear()
         made.clear()
+        changed.clear()
 
     for operation in block.operations:
         for region in operation.regions():
@@ -39,10 +44,13 @@ def sink_updates(block: Block) -> None:
                 flush()
             waiting.append(operation)
             made.update(operation.outputs)
+            changed.update(_variables(operation))
             continue
         takes = any(value in made for value in operation.inputs)
         decided = any(value in made for value, _ in operation.predicates)
-        if takes or decided or not _is_blind(operation):
+        read = _read_variable(operation)
+        is_apart = read is not None and read not in changed and None not in changed
+        if takes or decided or not (is_apart or _is_blind(operation)):
             flush()
         operations.append(operation)
     flush()
@@ -54,6 +62,28 @@ def _is_update(operation: Operation) -> bool:
     return isinstance(operation, Call) and (
         operation.op in _ASSIGNMENTS or operation.op.startswith(("Apply", "ResourceApply"))
     )
+
+
+def _variables(operation: Operation) -> list[object]:
+    """The variables that an update changes; None for one that is not known."""
+    return [
+        _name(value) for value in operation.inputs if value.dtype is None or isinstance(value.constant, ResourceHandle)
+    ]
+
+
+def _name(value: Value) -> object:
+    """What a variable is called, by its handle or reference; None where it is not known."""
+    constant = value.constant
+    if isinstance(constant, ResourceHandle):
+        return constant.container, constant.name
+    return id(constant) if constant is not None else None
+
+
+def _read_variable(operation: Operation) -> object:
+    """The variable that an operation reads, doing nothing else; None where it is none, or not known."""
+    if isinstance(operation, Dereference):
+        return _name(operation.reference)
+    return _name(operation.inputs[0]) if operation.op == "ReadVariableOp" else None
 
 
 def _is_blind(operation: Operation) -> bool:
@@ -75,12 +105,13 @@ def gather_updates(block: Block, refused: Callable[[Operation], bool]) -> None:
     for operation in block.operations:
         for region in operation.regions():
             gather_updates(region, refused)
+    times = _times_of_reads(block)
     run: list[Operation] = []
     for operation in [*block.operations, None]:
         if operation is not None and _is_gathered(operation) and not refused(operation):
             run.append(operation)
             continue
-        _gather(block, run)
+        _gather(block, run, times)
         run = []
 
 
@@ -92,23 +123,50 @@ def _is_gathered(operation: Operation) -> bool:
     return gradient.dtype is not None and not any(value.is_needed for value in operation.outputs)
 
 
-def _gather(block: Block, run: Sequence[Operation]) -> None:
+def _gather(block: Block, run: Sequence[Operation], times: dict[Operation, int]) -> None:
     """Put those of a run together that can be: each variable is in it once, or they stay in their order."""
     groups: dict[object, list[Operation]] = {}
-    seen: set[int] = set()
+    seen: set[object] = set()
     for operation in run:
         rule = GATHERED[operation.op]
-        cells = [id(value.constant) for value in operation.inputs[: rule.slots]]
-        if any(value.constant is None for value in operation.inputs[: rule.slots]) or seen.intersection(cells):
+        cells = [_name(value) for value in operation.inputs[: rule.slots]]
+        if None in cells or seen.intersection(cells):
             return
         seen.update(cells)
-        others = [value for at, value in enumerate(operation.inputs) if at >= rule.slots and at != rule.gradient]
+        numbers = [value for at, value in enumerate(operation.inputs) if at >= rule.slots and at != rule.gradient]
+        others = [_known_as(value, times) for value in numbers]
         attributes = tuple(operation.step.node.attr(name) for name in rule.attributes)
         dtype = operation.inputs[rule.gradient].dtype
         groups.setdefault((operation.op, operation.conditions, dtype, attributes, *others), []).append(operation)
     for same in groups.values():
         for first in range(0, len(same), MOST_TOGETHER):
             _join(block, same[first : first + MOST_TOGETHER])
+
+
+def _times_of_reads(block: Block) -> dict[Operation, int]:
+    """How often a variable may have been changed before each read of it."""
+    found: dict[Operation, int] = {}
+    counts: dict[object, int] = {}
+    unknown = 0
+    for operation in block:
+        if operation.op == "ReadVariableOp":
+            found[operation] = counts.get(_name(operation.inputs[0]), 0) + unknown
+        elif _is_update(operation):
+            for name in _variables(operation):
+                counts[name] = counts.get(name, 0) + 1
+                unknown += name is None
+        else:
+            unknown += may_change_variables(operation)
+    return found
+
+
+def _known_as(value: Value, times: dict[Operation, int]) -> object:
+    """What two values have in common that are the same numbers: reads of a variable between two changes."""
+    producer = value.producer
+    if producer is None or producer.op != "ReadVariableOp":
+        return value
+    name = _name(producer.inputs[0])
+    return value if name is None else (name, times.get(producer))
 
 
 def _join(block: Block, operations: Sequence[Operation]) -> None:
