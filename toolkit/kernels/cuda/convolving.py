@@ -186,7 +186,8 @@ class Folding:
         return self._prepared.of(device, [w, *norm], lambda: self._made(device, w, norm))
 
     def _made(self, device: Any, w: Any, norm: Sequence[Any]) -> tuple[Any, Any]:
-        factor, shift = launch_affine(device, *norm, self._epsilon)
+        scale, offset, mean, variance = norm
+        factor, shift = launch_affine(device, scale, offset, mean, variance, self._epsilon)
         made, nothing = device.empty(w.shape, w.dtype), device.zeros(factor.shape, factor.dtype)
         launch_epilogue(device, w, made, w.shape[-1], 1, vectors=(factor, nothing))
         return made, shift

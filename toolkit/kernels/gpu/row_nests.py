@@ -12,7 +12,7 @@ import functools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from toolkit.errors import InternalError
 from toolkit.kernels.cpu.native.code import Lanes
@@ -292,10 +292,11 @@ class _RowNest:
             with k.when(team.first):
                 store(k, buffer, k.convert(team.row, "i64"), 0, value, type)
             return
+        numbers = cast("list[Number]", value)
         for slot, (column, there) in enumerate(zip(columns, inside, strict=True)):
             conditions = [each for each in (team.active, there) if each is not None]
             base = self._scaled(k.add(team.begin, column))
-            row: list[Number] = value[slot * vector : (slot + 1) * vector]
+            row = numbers[slot * vector : (slot + 1) * vector]
             if conditions:
                 with k.when(functools.reduce(k.both, conditions)):
                     for j, number in enumerate(row):

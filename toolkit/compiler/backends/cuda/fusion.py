@@ -8,6 +8,9 @@ Reductions of the last axis wait with the operations whose shape they reduce, an
 number of a row: a softmax or a layer norm that is spelled out is one kernel, with what is elementwise around it.
 """
 
+# numpy's arrays of an unknown type
+# pyright: reportUnknownArgumentType=false, reportUnknownVariableType=false
+
 from __future__ import annotations
 
 import math
@@ -157,9 +160,8 @@ def _is_reduction(operation: Operation) -> bool:
     if operation.op in row_nests.ROW_OPS:
         return operation.output.shape == shape
     axes: Any = operation.inputs[1].constant
-    if not isinstance(axes, np.ndarray | np.generic) or len(operation.inputs) != 2:
-        return False
-    wanted = [int(axis) % len(shape) for axis in np.asarray(axes).reshape(-1)]
+    is_known = isinstance(axes, np.ndarray | np.generic) and len(operation.inputs) == 2
+    wanted = [int(axis) % len(shape) for axis in axes.reshape(-1)] if is_known else []
     return wanted == [len(shape) - 1] and operation.output.shape in (shape[:-1], _row_shape(shape))
 
 

@@ -61,7 +61,7 @@ class RecordedVariables:
     """The variables of a recorded step.
 
     Args:
-        prepared: the watches of what the step takes that was made of variables before (`toolkit.kernels.cuda.prepared`).
+        prepared: the watches of what the step takes that was made of variables before it (`toolkit.kernels.cuda`).
 
     Attributes:
         prepares: whether there is such a thing.
@@ -70,7 +70,7 @@ class RecordedVariables:
     def __init__(self, cells: Iterable[RecordedVariable], prepared: Sequence[Watch] = ()):
         self._prepared = list(dict.fromkeys(prepared))
         self.prepares = bool(prepared)
-        self._seen = Moment()
+        self._seen: Moment | None = None  # when nothing of it was changed
         self._read = [(cell.variable, cell.array) for cell in cells if not cell.users]
         self._changed = [(cell.variable, cell.array, cell.users, cell.block_users) for cell in cells if cell.users]
 
@@ -79,7 +79,7 @@ class RecordedVariables:
 
         Then a replay follows: whoever made something of what it changes is told.
         """
-        if self._prepared and not self._seen.is_now():
+        if self._prepared and (self._seen is None or not self._seen.is_now()):
             if any(watch.changed for watch in self._prepared):
                 return False
             self._seen = Moment()
