@@ -15,7 +15,6 @@ from toolkit.compiler.ir.operations.products import Convolution, MatMul
 from toolkit.compiler.ir.post_ops import Apply, BinaryFunction, Combine, PostOp, UnaryFunction, operands_of
 from toolkit.compiler.ir.value import Value
 from toolkit.compiler.transforms.elements import frame_of, is_float, posts_of, scalar_of
-from toolkit.compiler.transforms.room import Room
 from toolkit.kernels.tensors import F32
 
 #: what takes up what follows it
@@ -27,19 +26,13 @@ Refused = Callable[[Operation], bool]
 
 def fuse_epilogues(block: Block, refused: Refused) -> None:
     """Let every convolution, matrix product and elementwise primitive take up what follows it."""
-    room = Room(sum(map(_weight_bytes, block.operations)))
     for operation in block.operations:
         if isinstance(operation, Host) and operation.block is block:
-            while _absorb_next(block, operation, refused, room):
+            while _absorb_next(block, operation, refused):
                 pass
 
 
-def _weight_bytes(operation: Operation) -> int:
-    weights = operation.weights if isinstance(operation, Convolution | MatMul) else None
-    return 0 if weights is None else weights.nbytes
-
-
-def _absorb_next(block: Block, host: Host, refused: Refused, room: Room) -> bool:
+def _absorb_next(block: Block, host: Host, refused: Refused) -> bool:
     value = host.output
     user = value.sole_user
     if user is None or len(user.outputs) < 1 or user.block is not block or refused(user):
@@ -52,7 +45,7 @@ def _absorb_next(block: Block, host: Host, refused: Refused, room: Room) -> bool
     if value in operands_of(posts):  # nobody will have it any more
         return False
     for post in posts:
-        if isinstance(host, Elementwise) or not _fold(host, post, room):
+        if isinstance(host, Elementwise) or not _fold(host, post):
             host.post_ops = (*host.post_ops, post)
     host.set_outputs([user.output])
     host.steps += user.steps
@@ -74,7 +67,7 @@ def _fits(output: Value, post_ops: Sequence[PostOp]) -> bool:
     )
 
 
-def _fold(host: Convolution | MatMul, post: PostOp, room: Room) -> bool:
+def _fold(host: Convolution | MatMul, post: PostOp) -> bool:
     """Scale and shift known beforehand go into constant weights and the bias; says whether that could be done."""
     if host.post_ops:
         return False
@@ -86,7 +79,7 @@ def _fold(host: Convolution | MatMul, post: PostOp, room: Room) -> bool:
         if post.alpha != 1.0:
             if not has_weights or not math.isfinite(post.alpha):  # infinite weights make NaN where a sum is infinite
                 return False
-            _scale(host, np.float32(post.alpha), room)
+            _scale(host, np.float32(post.alpha))
         if post.beta:
             _shift(host, np.full(channels, post.beta, np.float32))
         return True
@@ -99,7 +92,7 @@ def _fold(host: Convolution | MatMul, post: PostOp, room: Room) -> bool:
         case BinaryFunction.SUB:
             _shift(host, -vector)
         case BinaryFunction.MUL if has_weights and bool(np.isfinite(vector).all()):
-            _scale(host, vector, room)
+            _scale(host, vector)
         case _:
             return False
     return True
@@ -120,12 +113,10 @@ def _shift(host: Convolution | MatMul, vector: Any) -> None:
     host.bias = vector if host.bias is None else host.bias + vector
 
 
-def _scale(host: Convolution | MatMul, factor: Any, room: Room) -> None:
+def _scale(host: Convolution | MatMul, factor: Any) -> None:
     if isinstance(host, Convolution) and host.windows.depthwise and np.ndim(factor):
         factor = factor.reshape(host.weights.shape[-2:])
-    known = host.weights
-    is_usual = known.dtype == F32 and known.flags.c_contiguous  # what is not keeps its order
-    host.weights = np.multiply(known, factor, out=room.take(known.shape)) if is_usual else known * factor
+    host.weights = host.weights * factor
     if host.bias is not None:
         host.bias = host.bias * np.reshape(factor, -1)
 
@@ -138,7 +129,7 @@ def lower_elementwise(block: Block, refused: Refused, least: int) -> None:
     """
     for operation in block.operations:
         made = _lower_one(operation, least) if operation.block is block and not refused(operation) else None
-        while made is not None and _absorb_next(block, made, refused, Room(0)):
+        while made is not None and _absorb_next(block, made, refused):
             pass
 
 
