@@ -268,6 +268,19 @@ def _lower_quantized(block: Block, to: Compilation) -> None:
     lower_quantized(block, to.refused, to.target)
 
 
+def _has_round_trips(block: Block, to: Compilation) -> bool:
+    """Whether there is one, and products of 8 bits are exact; where a NaN must be seen: 8 bits have none."""
+    from toolkit.compiler.backends.cpu.integers.round_trips import has_round_trips
+
+    return to.target.vectors.exact_int8 and not block.keeps_nan and has_round_trips(block)
+
+
+def _lower_round_trips(block: Block, to: Compilation) -> None:
+    from toolkit.compiler.backends.cpu.integers.round_trips import lower_round_trips
+
+    lower_round_trips(block, to.refused)
+
+
 def _lower_sums(block: Block, to: Compilation) -> None:
     lower_sums(block, to.excluded_by_name, to.target.primitives.reduction)
 
@@ -405,6 +418,7 @@ PASSES: Sequence[Pass] = (
     Pass("merge_padding", lambda block, to: merge_padding(block), _ONEDNN),
     Pass("push_strides", lambda block, to: push_strides(block), _ONEDNN),
     Pass("lower_pools", lambda block, to: lower_pools(block, to.threads, to.target.pools.least), _ONEDNN | _NATIVE),
+    Pass("lower_round_trips", _lower_round_trips, _ONEDNN, finds=_has_round_trips),
     Pass("scale_filters", lambda block, to: scale_filters(block, to.settings.precision, to.refused), _ONEDNN),
     # between convolutions in bf16 primitives read and write it, nests do not
     Pass("lower_elementwise_bf16", _lower_elementwise, _ONEDNN | _BF16),

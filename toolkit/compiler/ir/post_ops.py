@@ -36,6 +36,7 @@ class UnaryFunction(enum.Enum):
     CLIP = enum.auto()  # into [alpha, beta]
     CLIP_V2 = enum.auto()  # the same, with slope 0 at the bounds
     POW = enum.auto()  # alpha * x^beta
+    ROUND = enum.auto()  # to the nearest whole number, halves to the even one
     HARD_SWISH = enum.auto()  # x * clip(alpha * x + beta, 0, 1)
 
 

@@ -48,6 +48,12 @@ from toolkit.compiler.backends.cpu.emission.primitives import (
     pooling,
     refusals,
 )
+from toolkit.compiler.backends.cpu.integers.conversions import (
+    Dequantize,
+    Quantize,
+    write_dequantize,
+    write_quantize,
+)
 from toolkit.compiler.backends.cpu.integers.products import (
     Int8Convolution,
     Int8MatMul,
@@ -339,6 +345,8 @@ def write_stage(emitter: Emitter, operation: StagedCopy) -> None:
 WRITERS: dict[type[Operation], Writer] = {
     Int8Convolution: write_int8_conv,
     Int8MatMul: write_int8_matmul,
+    Quantize: write_quantize,
+    Dequantize: write_dequantize,
     Filled: write_filled,
     Tiled: write_tiled,
     TiledMaxPool: write_tiled_pool,

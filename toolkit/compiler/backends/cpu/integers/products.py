@@ -16,6 +16,7 @@ import numpy as np
 
 from toolkit.compiler.backends.cpu.emission.emit import Emitter
 from toolkit.compiler.backends.cpu.emission.primitives import (
+    ELTWISE,
     Operand,
     convolution,
     fixed,
@@ -29,6 +30,7 @@ from toolkit.compiler.ir.errors import NotSupportedError
 from toolkit.compiler.ir.fields import operand
 from toolkit.compiler.ir.operation import Operation
 from toolkit.compiler.ir.operations.products import ConvolutionWindows
+from toolkit.compiler.ir.post_ops import Apply
 from toolkit.compiler.ir.traits import Trait
 from toolkit.compiler.ir.value import Value
 from toolkit.kernels.cpu.onednn import memory
@@ -62,7 +64,9 @@ class Int8Product(Operation):
         bias: constant float32, one for each output; None for none.
         input_scale, weight_scales, output_scale: constant float32, what a unit stands for; None for 1.
         summand_scale: what a unit of the summand stands for.
-        relu: negative results become 0.
+        before: what is done to the scaled sums before something is added to them.
+        after: what is done to the result.
+        relu: negative results become 0, before anything in `after`.
         is_large: sums may exceed 2^24.
     """
 
@@ -76,6 +80,8 @@ class Int8Product(Operation):
     weight_scales: Any = None
     output_scale: Any = None
     summand_scale: float = 1.0
+    before: tuple[Apply, ...] = ()
+    after: tuple[Apply, ...] = ()
     relu: bool = False
     is_large: bool = False
 
@@ -194,12 +200,16 @@ def write_int8_matmul(emitter: Emitter, operation: Int8MatMul) -> None:
 
 
 def _post_ops(operation: Int8Product) -> list[Any]:
-    found: list[Any] = []
+    found: list[Any] = [_post(each) for each in operation.before]
     if operation.summand is not None:
         found.append(SumPost(operation.summand_scale, operation.summand.dtype))
     if operation.relu:
         found.append(EltwisePost(Eltwise.RELU))
-    return found
+    return found + [_post(each) for each in operation.after]
+
+
+def _post(apply: Apply) -> EltwisePost:
+    return EltwisePost(ELTWISE[apply.function], apply.alpha, apply.beta)
 
 
 def _quantization(operation: Int8Product, per_channel: int) -> Quantization:
@@ -227,5 +237,7 @@ def _finish(emitter: Emitter, operation: Int8Product, primitive: Primitive, oper
 
 
 def summed_number(operation: Operation) -> Value | None:
-    """What a fused product is added to, in the place of its result."""
-    return operation.summand if isinstance(operation, Int8Product) else None
+    """What a fused product is added to, in the place of its result: not what it takes besides."""
+    if not isinstance(operation, Int8Product) or operation.summand is None:
+        return None
+    return operation.summand if operation.inputs.count(operation.summand) == 1 else None
