@@ -334,7 +334,7 @@ class _Kernels:
         entry = form.entry
         assert entry is not None
         try:
-            for definition in node.op_def.attrs.values():
+            for definition in () if form.is_built else node.op_def.attrs.values():
                 if definition.minimum is not None:  # how many outputs there are, which no kernel may ask for
                     node.attr(definition.name, None)
             compute = entry.factory(KernelNode(node, self._access, self._target))

@@ -134,21 +134,24 @@ class _FrameSteps:
 
 
 def _sorted(program: Program, owner: dict[int, Item], loops: list[FrameLoop]) -> list[Item]:
+    steps = program.steps
     waiting: dict[Item, set[Any]] = {}
     followers: dict[Item, list[Item]] = {}
     rank: dict[Item, int] = {}
     for position, item in owner.items():
-        needs = waiting.setdefault(item, set())
-        rank.setdefault(item, position)
-        step = program.steps[position]
-        sources = [src for src, _ in step.inputs] + step.controls
-        for src in sources:
+        needs = waiting.get(item)
+        if needs is None:
+            needs = waiting[item] = set()
+            rank[item] = position
+        step = steps[position]
+        for src in [*[src for src, _ in step.inputs], *step.controls]:
             source = owner.get(src)
-            if source is None or source is item or _is_back_edge(program, src, position):
+            if source is None or source is item or source in needs:
                 continue
-            if source not in needs:
-                needs.add(source)
-                followers.setdefault(source, []).append(item)
+            if step.role is Role.MERGE and steps[src].role is Role.NEXT_ITERATION:  # a back edge
+                continue
+            needs.add(source)
+            followers.setdefault(source, []).append(item)
     for loop in loops:
         needs = waiting.setdefault(loop, set())
         rank.setdefault(loop, loop.enters[0])
@@ -171,10 +174,6 @@ def _sorted(program: Program, owner: dict[int, Item], loops: list[FrameLoop]) ->
     if len(order) != len(waiting):
         raise UnstructuredError("steps that wait for each other")
     return order
-
-
-def _is_back_edge(program: Program, src: int, position: int) -> bool:
-    return program.steps[src].role is Role.NEXT_ITERATION and program.steps[position].role is Role.MERGE
 
 
 def _loop(frames: _FrameSteps, frame: StaticFrame) -> FrameLoop:

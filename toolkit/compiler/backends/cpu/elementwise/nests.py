@@ -26,6 +26,7 @@ from toolkit.compiler.backends.cpu.elementwise.widening import along, repeated, 
 from toolkit.compiler.backends.cpu.emission.emit import Emitter
 from toolkit.compiler.backends.cpu.emission.instance import Span
 from toolkit.compiler.ir.block import Block
+from toolkit.compiler.ir.conditions import NONE
 from toolkit.compiler.ir.elementwise import ELEMENTWISE
 from toolkit.compiler.ir.operation import Operation
 from toolkit.compiler.ir.operations.memory import Part
@@ -70,7 +71,10 @@ def gather_nests(
     for operation in block.operations:
         is_candidate = _is_candidate(operation, scalars=everything) and not refused(operation)
         key = (operation.output.shape, operation.conditions) if is_candidate else None
-        for value in (*operation.inputs, *(predicate for predicate, _ in operation.predicates)):
+        values = operation.inputs
+        if operation.conditions is not NONE:
+            values = (*values, *(predicate for predicate, _ in operation.predicates))
+        for value in values:
             group = groups.place.get(value)
             # a part is read from memory, even if it is the whole
             if group is not None and (group.key != key or isinstance(operation, Part)):

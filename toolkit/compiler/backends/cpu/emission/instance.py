@@ -310,7 +310,7 @@ class ArenaInstance:
     def _array(self, layout: ArenaLayout, value: Value) -> Any:
         offset = layout.offset(value)
         assert value.shape is not None
-        return self.arena[offset : offset + value.nbytes].view(value.dtype).reshape(value.shape)
+        return np.ndarray(value.shape, value.dtype, self.arena, offset)
 
     def _told(self, value: Value) -> Pinned:
         """Who must be told where a value outside the arena is."""
