@@ -144,6 +144,7 @@ def cases() -> list[Case]:
 #: the processors that passes may be shown; what is chosen does not depend on the one that the tests run on
 _PROCESSORS = {
     "avx2": rows.AVX2,
+    "baseline": rows.BASELINE,
     "avx512": rows.AVX512,
     "avx512_bf16": rows.AVX512._replace(vectors=rows.AVX512.vectors._replace(bfloat16=True)),
     "avx512_vnni": rows.AVX512._replace(vectors=rows.AVX512.vectors._replace(exact_int8=True)),

@@ -46,7 +46,7 @@ from toolkit.compiler.ir.effects import has_effect, may_change_variables
 from toolkit.compiler.ir.errors import NotSupportedError, PassFailedError
 from toolkit.compiler.ir.operation import Operation
 from toolkit.compiler.ir.operations.calls import Loop
-from toolkit.compiler.ir.operations.recurrent import is_recurrent
+from toolkit.compiler.ir.operations.recurrent import RecurrentLayer, is_recurrent
 from toolkit.compiler.ir.operations.sequences import TensorSequence
 from toolkit.compiler.ir.traits import Trait
 from toolkit.compiler.ir.value import Value
@@ -243,13 +243,26 @@ def _separate_results(block: Block, to: Compilation) -> None:
 
 
 def _may_be_recurrent(block: Block, to: Compilation) -> bool:
-    return any(map(is_recurrent, block.operations))
+    """Whether there are loops that may be layers, and what computes layers: oneDNN, or code of our own for all."""
+    if not any(map(is_recurrent, block.operations)):
+        return False
+    return to.onednn or (to.offers(_NATIVE) and to.target.recurrent.pays and compiler() is not None)
 
 
 def _lower_recurrent(block: Block, to: Compilation) -> None:
     from toolkit.compiler.backends.cpu.recurrent.replace import lower_recurrent
 
     lower_recurrent(block, to.refused, has_effect)
+
+
+def _has_layers(block: Block, to: Compilation) -> bool:
+    return any(isinstance(operation, RecurrentLayer) for operation in block.operations)
+
+
+def _compile_layers(block: Block, to: Compilation) -> None:
+    from toolkit.compiler.backends.cpu.recurrent.compiled import compile_layers
+
+    compile_layers(block, to.threads, to.target)
 
 
 def _has_quantized(block: Block, to: Compilation) -> bool:
@@ -405,11 +418,12 @@ PASSES: Sequence[Pass] = (
     Pass("find_sequences", _find_sequences, where=_LOOP),
     Pass("turn_channels_last", lambda block, to: turn_channels_last(block, to.excluded), _ONEDNN, _BOTH),
     Pass("lower_sums", _lower_sums, _NATIVE, _BOTH),
-    Pass("lower_recurrent", _lower_recurrent, _ONEDNN, finds=_may_be_recurrent),
+    Pass("lower_recurrent", _lower_recurrent, finds=_may_be_recurrent),
     Pass("lower_quantized", _lower_quantized, _ONEDNN, finds=_has_quantized),
     Pass("find_patterns", _find_patterns, _ONEDNN),
     Pass("drop_unused", lambda block, to: block.drop_unused(has_effect), _ONEDNN),
     Pass("lower_hosts", _lower_hosts, _ONEDNN, _BOTH),
+    Pass("compile_layers", _compile_layers, _NATIVE | _COMPILER, finds=_has_layers),
     Pass("find_accumulations", _find_accumulations, _ONEDNN, _LOOP),
     Pass("lower_batch_norms", _lower_batch_norms, _ONEDNN),
     Pass("turn_gradients", lambda block, to: turn_gradients(block), _ONEDNN),

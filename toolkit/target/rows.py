@@ -7,7 +7,12 @@ from collections.abc import Sequence
 
 from toolkit.target import processor
 from toolkit.target.target import Caches, Rates, Target, Vectors
-from toolkit.target.thresholds import ActivationThresholds, DepthwiseThresholds, PackedGemmThresholds
+from toolkit.target.thresholds import (
+    ActivationThresholds,
+    DepthwiseThresholds,
+    PackedGemmThresholds,
+    RecurrentThresholds,
+)
 
 #: thresholds measured on a Sapphire Rapids and a Zen 4; caches and rates are estimates, by which nothing is decided yet
 AVX512 = Target(
@@ -34,9 +39,19 @@ AVX2 = Target(
     activations=ActivationThresholds(pays=False),
 )  # fmt: skip
 #: for processors on which nothing was measured
-BASELINE = AVX2._replace(name="baseline", vectors=Vectors("baseline", lanes=4, registers=16))
+BASELINE = AVX2._replace(
+    name="baseline",
+    vectors=Vectors("baseline", lanes=4, registers=16),
+    # there may be no instruction that multiplies and adds
+    recurrent=RecurrentThresholds(pays=False),
+)
 #: 64-bit Arm processors. Nothing was measured on one: code for them only ran on an emulator
-NEON = BASELINE._replace(name="neon", vectors=Vectors("neon", lanes=4, registers=32))
+NEON = BASELINE._replace(
+    name="neon",
+    vectors=Vectors("neon", lanes=4, registers=32),
+    # all of them multiply and add, and without oneDNN the other way is a loop in which each operation is by itself
+    recurrent=RecurrentThresholds(),
+)
 
 #: looked through in this order
 ROWS: Sequence[Target] = (AVX512, AVX2, NEON, BASELINE)

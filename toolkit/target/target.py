@@ -15,6 +15,7 @@ from toolkit.target.thresholds import (
     PackedGemmThresholds,
     PoolThresholds,
     PrimitiveThresholds,
+    RecurrentThresholds,
     StripThresholds,
     TableThresholds,
     ThreadThresholds,
@@ -99,5 +100,6 @@ class Target(NamedTuple):
     winograd: WinogradThresholds = WinogradThresholds()
     packed_gemm: PackedGemmThresholds = PackedGemmThresholds()
     depthwise: DepthwiseThresholds = DepthwiseThresholds()
+    recurrent: RecurrentThresholds = RecurrentThresholds()
     strips: StripThresholds = StripThresholds()
     activations: ActivationThresholds = ActivationThresholds()

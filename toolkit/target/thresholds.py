@@ -221,6 +221,22 @@ class WinogradThresholds(NamedTuple):
     odd: int = 16
 
 
+class RecurrentThresholds(NamedTuple):
+    """Layers of recurrent cells by code of our own (`backends/cpu/recurrent`).
+
+    Attributes:
+        pays: whether it is faster than oneDNN's at all.
+        in_flight: sums that are added to in turns: twice as many additions are begun in a cycle as there are cycles
+            until one is done.
+        ready: bytes of the product of the input that are made at a time: more leave the second cache, which has the
+            weights as well (4 % slower with 1 << 19).
+    """
+
+    pays: bool = True
+    in_flight: int = 8
+    ready: int = 1 << 17
+
+
 class PackedGemmThresholds(NamedTuple):
     """Products with constant weights by kernels of our own (`networks/panels`).
 

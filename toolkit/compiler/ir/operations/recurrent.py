@@ -55,6 +55,8 @@ class RecurrentLayer(Operation):
         weights: of the cell, the same in every step.
         length: steps, which may be fewer than the sequence has.
         batch_major_input, batch_major_output: whether a sequence is [batch, time, channels].
+        shares: where it is machine code of our own, the examples of each thread: the first, and the one behind the
+            last; else it is a primitive.
     """
 
     gates: ClassVar[int]
@@ -65,6 +67,10 @@ class RecurrentLayer(Operation):
     length: int
     batch_major_input: bool = False
     batch_major_output: bool = False
+    shares: tuple[tuple[int, int], ...] = ()
+
+    def computed_by(self) -> str | None:
+        return "machine code" if self.shares else super().computed_by()
 
     def verify(self) -> Iterator[str]:
         x, weights, (sequence, *last) = self.input, self.weights, self.outputs

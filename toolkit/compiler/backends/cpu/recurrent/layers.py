@@ -13,6 +13,7 @@ import numpy as np
 from toolkit.compiler.backends.cpu.emission.emit import Emitter
 from toolkit.compiler.backends.cpu.emission.primitives import Operand, alone, fixed, make, packed
 from toolkit.compiler.backends.cpu.networks.hosts import lowering
+from toolkit.compiler.backends.cpu.recurrent.compiled import write_compiled_layer
 from toolkit.compiler.ir.operation import Operation
 from toolkit.compiler.ir.operations.recurrent import (
     CellWeights,
@@ -37,7 +38,15 @@ _PRIMITIVES: dict[type[RecurrentLayer], str] = {
 
 
 def write_layer(emitter: Emitter, operation: RecurrentLayer) -> None:
-    """One layer, one direction: tensors are (layers, directions, ...) for oneDNN, weights l, d, in, gates, units."""
+    """One layer, one direction."""
+    if operation.shares:
+        write_compiled_layer(emitter, operation)
+    else:
+        _write_primitive(emitter, operation)
+
+
+def _write_primitive(emitter: Emitter, operation: RecurrentLayer) -> None:
+    """Tensors are (layers, directions, ...) for oneDNN, weights l, d, in, gates, units."""
     weights, x, initial = operation.weights, operation.input, operation.initial
     sequence, *last = operation.outputs
     assert x.shape is not None and sequence.shape is not None
@@ -52,7 +61,7 @@ def write_layer(emitter: Emitter, operation: RecurrentLayer) -> None:
     after = [state if last else None] * states
     peepholes = memory.dense((1, 1, 3, weights.units), F32) if weights.peepholes is not None else None
     of_lstm = [peepholes, None] if is_lstm else []  # no projection
-    with alone(batch * weights.multiplications, emitter.target.threads.product):
+    with alone(batch * weights.multiplications, emitter.target.threads.product_in_loops):
         # all of oneDNN's code for GRUs is called "ref"; it is products by gemm with compiled gates, and no slower
         # than the LSTM that is called "brgemm"
         primitive = make(
