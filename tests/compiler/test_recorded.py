@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests import tolerance
 from toolkit import client as gm
 from toolkit.errors import GraphmillError
 from toolkit.kernels.cuda.driver import choose
@@ -81,10 +82,75 @@ def test_variables_change_in_place(replays: list[Recording]) -> None:
         np.testing.assert_array_equal(session.run(w.value()), np.zeros_like(X))
 
 
+def _drawing(device: str) -> tuple[list[Any], Any]:
+    """What is drawn by each op whose generator goes on from step to step, and one of them by itself."""
+    with gm.Graph().as_default() as graph, graph.device(device):
+        x = gm.constant(np.array([[0.0, 1.0, 2.0]], np.float32))
+        uniform = ops.random_uniform([5], gm.float32, seed=3, seed2=4)
+        drawn = [
+            uniform * 2.0,
+            ops.random_uniform([3], gm.float64, seed=3, seed2=5),
+            ops.random_standard_normal([6], gm.float32, seed=7, seed2=1),
+            ops.truncated_normal([9], gm.float32, seed=7, seed2=2),
+            ops.random_uniform_int([4], np.int64(-5), np.int64(1 << 40), seed=1, seed2=1),
+            ops.multinomial(x, 8, seed=2, seed2=2),
+        ]
+    return drawn, uniform
+
+
+@pytest.mark.parametrize("area", [4 << 10, 48])
+def test_random_numbers_go_on_from_replay_to_replay(
+    area: int, replays: list[Recording], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The numbers are the CPU's, in each step, and in those of other fetches between them."""
+    from toolkit.kernels.cuda import draws
+
+    monkeypatch.setattr(draws, "_AREA", area)
+    found: dict[str, list[Any]] = {}
+    for device in ("CPU", "GPU"):
+        drawn, uniform = _drawing(f"/device:{device}:0")
+        found[device] = []
+        with Session(uniform.graph, devices={"CPU": 1, device: 1}) as session:
+            for step in range(5):
+                found[device] += session.run(drawn)
+                if step % 2:
+                    found[device].append(session.run(uniform))
+            assert not _refusals(session)
+    assert len(replays) == 4 + 1
+    assert len({each.tobytes() for each in found["GPU"]}) == len(found["GPU"])
+    for one, other in zip(found["GPU"], found["CPU"], strict=True):
+        assert one.dtype == other.dtype
+        if one.shape in ((6,), (9,)):  # normals: functions of the same words, see `tests/kernels/gpu/test_random`
+            one, other = one.astype(np.float64), other.astype(np.float64)
+            tolerance.assert_within(one, other, tolerance.gamma(6, np.dtype(np.float32)) * np.abs(other), "normal")
+        else:
+            np.testing.assert_array_equal(one, other)
+
+
+def test_threads_draw_each_number_once() -> None:
+    with gm.Graph().as_default() as graph:
+        y = ops.random_uniform([3], gm.float32, seed=3) * 2.0
+    with Session(graph, devices={"GPU": 1}) as session:
+        alone = {session.run(y).tobytes() for _ in range(12)}
+    found: list[bytes] = []
+    with Session(graph, devices={"GPU": 1}) as session:
+        threads = [
+            threading.Thread(target=lambda: found.extend(session.run(y).tobytes() for _ in range(4))) for _ in range(3)
+        ]
+        for each in threads:
+            each.start()
+        for each in threads:
+            each.join()
+    assert sorted(found) == sorted(alone)
+
+
 def test_what_a_replay_would_repeat_is_launched() -> None:
     with gm.Graph().as_default() as graph:
-        y = ops.random_uniform([4], gm.float32, seed=3) * 2.0
+        state = gm.Variable(np.array([0, 0, 7], np.int64), use_resource=True)
+        y = ops.stateful_uniform(state.handle, np.int64(1), [4], dtype=gm.float32) * 2.0
+        start = gm.global_variables_initializer()
     with Session(graph, devices={"GPU": 1}) as session:
+        session.run(start)
         drawn = [session.run(y).tolist() for _ in range(4)]
         assert len({tuple(each) for each in drawn}) == 4
         assert "does something on the host each time" in _refusals(session)[0]

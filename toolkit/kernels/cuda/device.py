@@ -16,6 +16,7 @@ from toolkit.errors import InternalError
 from toolkit.graph.device import DeviceSpec
 from toolkit.graph.node import Node
 from toolkit.kernels.cuda import settings
+from toolkit.kernels.cuda.draws import Draws
 from toolkit.kernels.cuda.driver import choose
 from toolkit.kernels.cuda.driver.base import Argument, Context, DeviceProperties, DriverError, Stream
 from toolkit.kernels.cuda.filling import filled_by
@@ -38,6 +39,7 @@ class _Shared:
         self.deterministic = os.environ.get(DETERMINISTIC, "").lower() in ("1", "true")
         self.recording: dict[int, Stream] = {}  # by thread
         self.largest_copy: dict[int, int] = {}  # likewise
+        self.draws: dict[int, Draws] = {}  # likewise
         self.streams: list[Stream] = []  # that were recorded, to be used again: libraries keep memory for each
 
 
@@ -111,6 +113,11 @@ class CudaDevice:
         """While this thread records a graph: bytes that had better be copied into a variable, in every replay, than
         that the step is launched kernel by kernel because the variable was given another array."""
         return self._shared.largest_copy.get(threading.get_ident(), 0)
+
+    @property
+    def draws(self) -> Draws | None:
+        """While this thread records a graph: what takes the random numbers of each replay; None where nothing does."""
+        return self._shared.draws.get(threading.get_ident())
 
     # -- tensors -------------------------------------------------------------------------------------------------
 
@@ -248,13 +255,14 @@ class CudaDevice:
     # -- graphs --------------------------------------------------------------------------------------------------
 
     @contextmanager
-    def recording(self, largest_copy: int = 0) -> Generator[Recording]:
+    def recording(self, largest_copy: int = 0, draws: Draws | None = None) -> Generator[Recording]:
         """What this thread launches within becomes a CUDA graph and is not done; its tensors have memory of their own.
 
         Behind it `Recording.replay` does it.
 
         Args:
             largest_copy: bytes that are copied sooner than that nothing is recorded, see `largest_copy`.
+            draws: random numbers may be drawn; whoever replays lets it take them.
         """
         if self.is_recording:
             raise InternalError(f"a graph is recorded on {self.name} while another one is")
@@ -266,10 +274,13 @@ class CudaDevice:
             self.context.begin_capture(stream)
             self._shared.recording[threading.get_ident()] = stream
             self._shared.largest_copy[threading.get_ident()] = largest_copy
+            if draws is not None:
+                self._shared.draws[threading.get_ident()] = draws
             try:
                 yield made
             finally:
                 del self._shared.recording[threading.get_ident()], self._shared.largest_copy[threading.get_ident()]
+                self._shared.draws.pop(threading.get_ident(), None)
                 graph = None
                 try:
                     graph = self.context.end_capture(stream)

@@ -17,12 +17,13 @@ from toolkit.kernels.cpu.native import functions
 from toolkit.kernels.cpu.random_basic import RESERVED, check_multinomial, guarded
 from toolkit.kernels.cpu.random_stateless import from_seed
 from toolkit.kernels.cuda.device import CudaDevice, device_of
+from toolkit.kernels.cuda.draws import drawn
 from toolkit.kernels.cuda.memory import GpuArray
 from toolkit.kernels.cuda.simt.builder import KernelBuilder
 from toolkit.kernels.cuda.simt.ir import KernelBuffer, SimtKernel, Value
 from toolkit.kernels.gpu.elementwise_node import number_kernel
 from toolkit.kernels.gpu.elementwise_types import number_type
-from toolkit.kernels.gpu.philox import PhiloxNumbers, as_signed, uniform_double
+from toolkit.kernels.gpu.philox import PhiloxNumbers, Source, generator_arguments, uniform_double
 from toolkit.kernels.random.philox import Philox
 from toolkit.kernels.registry import Compute, KernelNode, Kind
 from toolkit.kernels.types import Array
@@ -102,11 +103,15 @@ def _reduce_highest(k: KernelBuilder, shared: KernelBuffer, thread: Value) -> No
 
 
 @functools.cache
-def _draw_kernel(dtype: str) -> SimtKernel:
-    """The first class whose sum is above a random part of the row's last."""
+def _draw_kernel(dtype: str, is_tensor: bool) -> SimtKernel:
+    """The first class whose sum is above a random part of the row's last.
+
+    Args:
+        is_tensor: the generator is in the device's memory.
+    """
     type = number_type(dtype)
     k = KernelBuilder(f"multinomial_draw_{dtype}", _BLOCK)
-    numbers = PhiloxNumbers(k, is_tensor=False)
+    numbers = PhiloxNumbers(k, is_tensor=is_tensor)
     sums, y = k.buffer("sums", "double"), k.buffer("y", type.memory, written=True)
     n, samples, classes = k.scalar("n", "i64"), k.scalar("samples", "i64"), k.scalar("classes", "i64")
     index, one = k.global_thread("i64"), k.number(1, "i64")
@@ -128,16 +133,17 @@ def _draw_kernel(dtype: str) -> SimtKernel:
     return k.finish()
 
 
-def draw_classes(device: CudaDevice, source: Philox, logits: GpuArray, samples: int, dtype: Any) -> GpuArray:
+def draw_classes(device: CudaDevice, source: Source, logits: GpuArray, samples: int, dtype: Any) -> GpuArray:
     """Classes [batch, samples] of logits [batch, classes]."""
     batch, classes = logits.shape
     made = device.empty((batch, samples), dtype)
     if made.size:
         sums = device.empty(logits.shape, np.dtype(np.float64))
         device.launch(_sums_kernel(logits.dtype.name), batch, logits, sums, classes)
-        given = [as_signed(word, 8) for word in (source.key, source.counter, source.counter >> 64)]
+        given = generator_arguments(source)
         blocks = -(-made.size // _BLOCK)
-        device.launch(_draw_kernel(made.dtype.name), blocks, *given, sums, made, made.size, samples, classes)
+        kernel = _draw_kernel(made.dtype.name, not isinstance(source, Philox))
+        device.launch(kernel, blocks, *given, sums, made, made.size, samples, classes)
     return made
 
 
@@ -151,7 +157,7 @@ def random_multinomial(op: KernelNode) -> Compute:
         if not batch * count:
             return device.empty((batch, count), dtype)
         reserved = -(-count // 4) * 4 * 2 * batch * RESERVED  # doubles take two words
-        return draw_classes(device, generator(step).reserve(reserved), logits, count, dtype)
+        return draw_classes(device, drawn(device, generator(step), reserved), logits, count, dtype)
 
     return compute
 

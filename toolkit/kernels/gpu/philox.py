@@ -233,19 +233,19 @@ def fill_random(
     if not made.size:
         return made
     is_tensor = not isinstance(source, Philox)
-    arguments: list[Any] = list(source) if isinstance(source, tuple) else [
-        _two(source.key), _two(source.counter), _two(source.counter >> 64)
-    ]  # fmt: skip
     kernel = kernel_of(distribution, made.dtype.name, is_tensor=is_tensor)
     groups = -(-made.size // (2 if made.dtype.itemsize == 8 else 4))
     size = made.dtype.itemsize
     numbers = [as_signed(each, size) for each in (bounds[0], bounds[1] - bounds[0])] if bounds else []
-    device.launch(kernel, -(-groups // _BLOCK), *arguments, made, made.size, *numbers)
+    device.launch(kernel, -(-groups // _BLOCK), *generator_arguments(source), made, made.size, *numbers)
     return made
 
 
-def _two(bits: int) -> int:
-    return as_signed(bits, 8)
+def generator_arguments(source: Source) -> list[Any]:
+    """What kernels are launched with for `PhiloxNumbers`."""
+    if isinstance(source, tuple):
+        return list(source)
+    return [as_signed(word, 8) for word in (source.key, source.counter, source.counter >> 64)]
 
 
 def as_signed(value: int, size: int) -> int:

@@ -1,6 +1,7 @@
 """Random ops seeded by attributes: uniform, normal, truncated normal, integers.
 
-The generator is the CPU's: blocks are reserved on the host, as many as there, and the numbers are the same.
+The generator is the CPU's: blocks are reserved on the host, as many as there, and the numbers are the same; in a
+recorded step each replay reserves them (`toolkit.kernels.cuda.draws`).
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from toolkit.kernels.context import StepContext
 from toolkit.kernels.cpu.common import np, shape_text
 from toolkit.kernels.cpu.random_basic import RESERVED, check_bounds, guarded, output_shape
 from toolkit.kernels.cuda.device import device_of
+from toolkit.kernels.cuda.draws import drawn
 from toolkit.kernels.cuda.memory import GpuArray
 from toolkit.kernels.gpu.elementwise_node import number_kernel
 from toolkit.kernels.gpu.philox import fill_random
@@ -28,7 +30,7 @@ def random_float(op: KernelNode) -> Compute:
 
     def compute(step: StepContext, shape: Array) -> GpuArray:
         sizes = output_shape(shape)
-        source = generator(step).reserve(math.prod(sizes) * RESERVED)
+        source = drawn(device, generator(step), math.prod(sizes) * RESERVED)
         return fill_random(device, source, sizes, dtype, distribution)
 
     return compute
@@ -46,7 +48,7 @@ def random_uniform_int(op: KernelNode) -> Compute:
         if 0 in sizes:  # whatever the bounds
             return device.empty(sizes, dtype)
         check_bounds(low, high)
-        source = generator(step).reserve(math.prod(sizes) * RESERVED)
+        source = drawn(device, generator(step), math.prod(sizes) * RESERVED)
         return fill_random(device, source, sizes, dtype, "Integers", int(low), int(high))
 
     return compute

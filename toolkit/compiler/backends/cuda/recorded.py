@@ -33,6 +33,7 @@ from toolkit.compiler.ir.operations.calls import Call
 from toolkit.errors import GraphmillError
 from toolkit.kernels.context import DEAD, RefVariable
 from toolkit.kernels.cuda.device import CudaDevice
+from toolkit.kernels.cuda.draws import Draws
 from toolkit.kernels.cuda.fixed_copies import Fed, Fetched
 from toolkit.kernels.cuda.libraries.precision import allow_tf32
 from toolkit.kernels.cuda.memory import GpuArray
@@ -52,7 +53,12 @@ _REPLAYED = ("ReadVariableOp", "VarHandleOp", "Variable", "Assign", "Apply", "Re
              "_Fused")  # fmt: skip
 #: ops that take a variable's handle and leave the variable as it is
 _READS = frozenset({"ReadVariableOp", "ResourceGather", "ResourceGatherNd", "VarIsInitializedOp"})
-_DRAWS = "seed2"
+#: ops that draw random numbers, whose generators go on in each replay (`kernels.cuda.draws`); what others with this
+#: attribute do, kernels do on the host
+_DRAWS = frozenset({
+    "RandomUniform", "RandomStandardNormal", "TruncatedNormal", "RandomUniformInt", "Multinomial",
+})  # fmt: skip
+_SEED = "seed2"
 #: bytes that an H100 reads and writes (2.9 TB/s together) in the time that a launch takes Python (9 us): so much may be
 #: copied into variables for each operation of a step that is recorded for it
 _BYTES_A_LAUNCH = 13 << 20
@@ -67,11 +73,18 @@ def refusal(block: Block) -> str | None:
         node = operation.step.node
         if operation.step.kind is Kind.ASYNC:
             return f"{node.name} waits for others ({node.op})"
-        if operation.step.kind is Kind.STATEFUL and (
-            not node.op.startswith(_REPLAYED) or node.attr(_DRAWS, None) is not None
+        if (
+            operation.step.kind is Kind.STATEFUL
+            and node.op not in _DRAWS
+            and (not node.op.startswith(_REPLAYED) or node.attr(_SEED, None) is not None)
         ):
             return f"{node.name} does something on the host each time ({node.op})"
     return None
+
+
+def draws_numbers(block: Block) -> bool:
+    """Whether a block draws random numbers, which each of its replays has to take from their generators."""
+    return any(isinstance(operation, Call) and operation.step.node.op in _DRAWS for operation in block.walk())
 
 
 def cells_of(block: Block, running: RunningStep) -> list[RecordedVariable] | None:
@@ -118,6 +131,7 @@ class RecordedFunction:
         self._device = device
         self._why_not = why_not
         self._tf32 = tf32
+        self._draws = draws_numbers(function.block)
         self._on_device: DeviceGraph | None = None
         self._from_host: HostGraph | None = None
         self._runs = 0
@@ -138,7 +152,7 @@ class RecordedFunction:
             self._prepares = False
             return self._function.run(arguments, running)
         self._runs += 1
-        if self._why_not is None and self._runs > 1:
+        if self._why_not is None and not self._draws and self._runs > 1:
             graph = self._record(arguments, running)
             results = None if graph is None else graph.replay(arguments)
             if results is not None:
@@ -193,15 +207,17 @@ class RecordedFunction:
         for position in boundary.arguments:
             given = arguments[position]
             inputs[position] = fed.arrays.get(position, np.array(given) if isinstance(given, _ARRAYS) else given)
-        if (made := self._recorded(inputs, running, boundary.results, fed)) is not None:
+        draws = Draws(self._device)
+        if (made := self._recorded(inputs, running, boundary.results, fed, draws)) is not None:
             recording, cells, results, fetched = made
             values = {k: inputs[k] for k in boundary.arguments if k not in fed.arrays}
-            self._from_host = HostGraph(self._device, recording, fed, values, cells, results, fetched)
+            self._from_host = HostGraph(self._device, recording, fed, draws, values, cells, results, fetched)
         return self._from_host
 
     def _recorded(
-        self, inputs: list[Any], running: RunningStep, moved: Sequence[int], fed: Fed | None = None
-    ) -> tuple[Recording, RecordedVariables, list[Any], Fetched] | None:
+        self, inputs: list[Any], running: RunningStep, moved: Sequence[int], fed: Fed | None = None,
+        draws: Draws | None = None,
+    ) -> tuple[Recording, RecordedVariables, list[Any], Fetched] | None:  # fmt: skip
         """What the step launches, the variables that it is about, and its results, of which some are fetched."""
         self._recordings += 1
         if self._recordings > _MOST_RECORDINGS:
@@ -220,7 +236,8 @@ class RecordedFunction:
             return self._refuse("a variable is in host memory")
         self._device.synchronize()
         try:
-            with noted() as prepared, self._device.recording(_BYTES_A_LAUNCH * len(self._function.block)) as recording:
+            most = _BYTES_A_LAUNCH * len(self._function.block)
+            with noted() as prepared, self._device.recording(most, draws) as recording:
                 if fed is not None:
                     fed.record()
                 results = self._function.run(inputs, running)

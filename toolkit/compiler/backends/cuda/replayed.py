@@ -14,6 +14,7 @@ import numpy as np
 
 from toolkit.kernels.context import DEAD, RefVariable
 from toolkit.kernels.cuda.device import CudaDevice
+from toolkit.kernels.cuda.draws import Draws
 from toolkit.kernels.cuda.fixed_copies import Fed, Fetched
 from toolkit.kernels.cuda.memory import GpuArray
 from toolkit.kernels.cuda.prepared import Moment, Watch, changed
@@ -143,18 +144,20 @@ class HostGraph:
 
     Args:
         fed: the arguments that are copied to the device.
+        draws: the random numbers that it draws.
         values: the others, by position; the step was recorded for them.
         results: where they are made, or what they are.
         fetched: those that are copied to the host.
     """
 
     def __init__(
-        self, device: CudaDevice, recording: Recording, fed: Fed, values: dict[int, Any], cells: RecordedVariables,
-        results: list[Any], fetched: Fetched,
+        self, device: CudaDevice, recording: Recording, fed: Fed, draws: Draws, values: dict[int, Any],
+        cells: RecordedVariables, results: list[Any], fetched: Fetched,
     ):  # fmt: skip
         self._device = device
         self._recording = recording
         self._fed = fed
+        self._draws = draws
         self._values = [(position, key_of(value)) for position, value in values.items()]
         self._cells = cells
         self._results = [None if k in fetched.positions else each for k, each in enumerate(results)]
@@ -175,6 +178,7 @@ class HostGraph:
             device.synchronize()
         if not self._fed.write(arguments):
             return None
+        self._draws.take()
         self._is_under_way = True
         self._recording.replay()
         results = self._results.copy()
@@ -200,7 +204,7 @@ class HostGraph:
         """Give the graph and its memory back."""
         recording = self._recording
         self._results, self._kept = [], []
-        del self._fed, self._fetched
+        del self._fed, self._fetched, self._draws
         recording.close()
 
 
