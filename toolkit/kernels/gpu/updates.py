@@ -2,7 +2,7 @@
 
 Each thread changes 16 bytes of a whole variable. Of rows a thread has one element, in the order in which the rows'
 numbers come, so that a row that is named several times is changed as often, as the CPU does it: the row is that of
-the first one, which looks up the next in a list that `links` makes.
+the first one, which looks up the next in a list that `ordering` makes.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from toolkit.kernels.cuda.memory import GpuArray
 from toolkit.kernels.cuda.simt.builder import KernelBuilder
 from toolkit.kernels.cuda.simt.ir import SIZES, TYPES, KernelBuffer, SimtKernel, Value
 from toolkit.kernels.gpu.cells import aligned
+from toolkit.kernels.gpu.ordering import order_of
 from toolkit.kernels.gpu.rules import Rule, branching, follow
 
 _BLOCK = 256
@@ -185,43 +186,6 @@ def run_together(
 
 
 @functools.cache
-def _links(ids: str) -> SimtKernel:
-    """For each of n numbers, whether one before is the same, and the next that is (n for none); a block for each."""
-    k = KernelBuilder(f"links_{ids}", block=_BLOCK)
-    numbers = k.buffer("numbers", ids)
-    again, behind = k.buffer("again", "i32", written=True), k.buffer("behind", "i32", written=True)
-    n = k.scalar("n", "i32")
-    found = k.shared("found", "i32", 2)
-    here, zero, one = k.block_index, k.number(0, "i32"), k.number(1, "i32")
-    with k.when(k.compare("eq", k.thread, zero)):
-        k.store(found, zero, zero)
-        k.store(found, one, n)
-    k.barrier()
-    mine = k.load(numbers, here)
-    with (
-        k.loop(k.thread, n, _BLOCK) as at,
-        k.when(k.both(k.compare("eq", k.load(numbers, at), mine), k.compare("ne", at, here))),
-    ):
-        with k.when(k.compare("slt", at, here)):
-            k.atomic("or", found, zero, one)
-        with k.otherwise():
-            k.atomic("min", found, one, at)
-    k.barrier()
-    with k.when(k.compare("eq", k.thread, zero)):
-        k.store(again, here, k.load(found, zero))
-        k.store(behind, here, k.load(found, one))
-    return k.finish()
-
-
-def links(device: CudaDevice, numbers: GpuArray) -> tuple[GpuArray, GpuArray]:
-    """For each of some numbers [n], whether one before is the same, and the place of the next that is, or n."""
-    count = numbers.size
-    again, behind = device.empty((count,), "int32"), device.empty((count,), "int32")
-    device.launch(_links(TYPES[numbers.dtype.name]), count, numbers, again, behind, count)
-    return again, behind
-
-
-@functools.cache
 def _rows(name: str, rule: Rule, cells: int, place: int, numbers: int, type: str, ids: str, is_one: bool) -> SimtKernel:
     """The kernel of a rule over rows.
 
@@ -286,12 +250,12 @@ def run_rows(
     count = rows.size
     if not count or not width or not cells[0].size:
         return
-    again, behind = links(device, rows)
+    limit = cells[0].size // width
+    again, behind = order_of(device, rows, limit)
     is_one = not gradient.shape
     kernel = _rows(
         name, rule, len(cells), place, len(numbers), TYPES[cells[0].dtype.name], TYPES[rows.dtype.name], is_one
     )
-    limit = cells[0].size // width
     device.launch(
         kernel, blocks_for(count * width), *cells, gradient, *numbers, rows, again, behind, count, width, limit
     )
