@@ -103,6 +103,7 @@ def place(
         batch=batch or BATCH,
         stages=stages or 0,
         timeline=report is not None,
+        details=report is not None,
     )
     with about_option("--strategy"):
         placing.check()
@@ -111,7 +112,7 @@ def place(
             placing.tasks_of_variables()
     model = models.read("place", source, tags)
     with models.about(source):
-        result = run_pass(placing, model.graph)
+        result = run_pass(placing, model.graph, keep=False)
     if report:
         from toolkit.formats.io import write_output
 

@@ -154,7 +154,8 @@ def _prune(model: Model, options: Prune, keep_lifecycle: bool, scratch: Path) ->
     lifecycle = lifecycle_operations(model.meta)
     if keep_lifecycle or model.kind is ModelKind.SAVED_MODEL:
         options = replace(options, targets=(*options.targets, *lifecycle))
-    result = run_pass(options, model.graph)
+    # what lies around a graph is compared with what it was; a bare one is not looked at again
+    result = run_pass(options, model.graph, keep=model.kind is not ModelKind.GRAPH_DEF)
     smaller, surroundings = shrink(model.meta, result.graph)
     facts: dict[str, Any] = {**result.report, **surroundings, "variables": {}}
     facts["uninitialised"] = variables_without_initialiser(model.meta, smaller)

@@ -18,7 +18,7 @@ from toolkit.formats import large_constants, protoscan
 from toolkit.graph import opdefs
 from toolkit.graph.graph import Graph
 from toolkit.graph.kinds import NodeKind
-from toolkit.graph.node import Node, Output
+from toolkit.graph.node import Node, Output, node_of_kind
 from toolkit.graph.tensorref import parse_input
 
 #: bytes of attributes up to which nodes are asked whether another has the same
@@ -26,6 +26,9 @@ _SHARED = 256
 #: the tags of NodeDef's fields, and of GraphDef's nodes
 _NODE, _NAME, _OP, _INPUT, _DEVICE = 0x0A, 0x0A, 0x12, 0x1A, 0x22
 _ATTR_NUMBER = 5
+#: bytes that are looked at in one piece, so that it stays in the processor's cache; of them at least so many are there
+#: where a node begins: its tag and its length
+_PIECE, _HEAD = 1 << 16, 16
 #: an attribute, how the one called `_class` begins behind its length, a text of a list, and how it begins
 _ATTR, _CLASS, _TEXTS, _COLOCATION = 0x2A, b"\n\x06_class\x12", 0x12, b"loc:@"
 
@@ -50,24 +53,31 @@ def read_nodes(data: bytes | mmap.mmap) -> Graph | None:
     reader.settle(rest)
     if isinstance(data, mmap.mmap):
         large_constants.align(reader.large, data)
-    graph.take_over(reader.nodes, reader.by_name, rest)
+    graph.take_over(reader.nodes, reader.by_name(), rest)
     return graph
 
 
-def class_parts(tail: bytes) -> tuple[bytes, tuple[str, ...], bytes] | None:
+def class_parts(tail: bytes, known: set[bytes]) -> tuple[bytes, tuple[str, ...], bytes] | None:
     """Where attributes have `_class`, what stands before it, the nodes that it names, and what stands behind it.
 
     None where there is none, or where it is not a list of names written in few bytes: variables bring thousands of
     nodes that differ in nothing but such a list.
+
+    Args:
+        known: bytes that are attributes, as far as they have been met before such a list; more are added.
     """
-    start = tail.find(_CLASS) - 2
+    start = at = tail.find(_CLASS) - 2
     if start < 0:
         return None
-    at = 0
-    while at < start:  # the bytes may be within another attribute
-        if tail[at] != _ATTR or tail[at + 1] > 127:
-            return None
-        at += 2 + tail[at + 1]
+    before = tail[:start]
+    if before not in known:
+        at = 0
+        while at < start:  # the bytes may be within another attribute
+            if tail[at] != _ATTR or tail[at + 1] > 127:
+                return None
+            at += 2 + tail[at + 1]
+        if at == start:
+            known.add(before)
     if at != start or tail[at] != _ATTR or tail[at + 1] > 127:
         return None
     stop = at + 2 + tail[at + 1]
@@ -88,14 +98,19 @@ def class_parts(tail: bytes) -> tuple[bytes, tuple[str, ...], bytes] | None:
         if tail.startswith(_COLOCATION, at + 2, end):
             names.append(tail[at + 2 + len(_COLOCATION) : end].decode(errors="replace"))
         at = end
-    return tail[:start], tuple(names), tail[stop:]
+    return before, tuple(names), tail[stop:]
 
 
 class _Reader:
     """Makes the nodes of one graph.
 
+    Texts are taken out of the file as Latin-1, in which each byte is a character: what is ASCII, as nearly all names
+    are, is then as it should be, and nothing is decoded name by name.
+
     Attributes:
-        first: output 0 of each node by the bytes of its name; other outputs that were asked for by those of "name:1".
+        first: output 0 of each node by its name.
+        others: other outputs that were asked for, by what they are called in inputs, "name:1".
+        odd: names that are not ASCII.
         late: nodes with inputs that come after them, with where their inputs begin and end.
         large: the kinds of large constants, with where their contents begin.
     """
@@ -105,27 +120,36 @@ class _Reader:
         self.data = cast("bytes", data)  # a memory map is indexed and sliced as bytes are
         self.large: list[tuple[NodeKind, int]] = []
         self.nodes: list[Node] = []
-        self.by_name: dict[str, Node] = {}
-        self.first: dict[bytes, Output] = {}
+        self.first: dict[str, Output] = {}
+        self.others: dict[str, Output] = {}
+        self.odd: dict[str, str] = {}
         self.late: list[tuple[Node, int, int]] = []
         self.ops: dict[bytes, tuple[str, dict[bytes, NodeKind]]] = {}
         # kinds by op and what stands before and behind `_class`
         self.classes: dict[tuple[str, bytes, bytes], NodeKind] = {}
+        self.before: set[bytes] = set()  # what stands before `_class` anywhere
         self.has_plugins = False
 
     def read(self) -> bytes:
         """Make all nodes; returns the bytes of what else there is."""
         # one loop with everything in local names: this is done a million times
-        data, nodes, by_name, first, ops = self.data, self.nodes, self.by_name, self.first, self.ops
-        graph, late, new = self.graph, self.late, cast("Any", tuple).__new__  # what an Output's own does in the end
-        devices, shared = {b"": ""}, _SHARED
+        whole, nodes, first, ops = self.data, self.nodes, self.first, self.ops
+        graph, new = self.graph, cast("Any", tuple).__new__  # what an Output's own does in the end
+        devices, shared, append = {b"": ""}, _SHARED, nodes.append
         rest: list[bytes] = []
-        at, end = 0, len(data)
-        while at < end:
+        number = base = at = 0
+        total = len(whole)
+        data, text, end = b"", "", 0  # the piece that is looked at, which begins at `base`
+        while base + at < total:
+            if at + _HEAD > end and base + end < total:
+                base += at
+                at = 0
+                data = whole[base : base + _PIECE]
+                text, end = data.decode("latin-1"), len(data)
             if data[at] != _NODE:
-                field = next(protoscan.fields(data, at, end))
-                rest.append(data[field.start : field.end])
-                at = field.end
+                field = next(protoscan.fields(whole, base + at, total))
+                rest.append(whole[field.start : field.end])
+                base, at, end = field.end, 0, 0
                 continue
             size = data[at + 1]
             at += 2
@@ -136,15 +160,23 @@ class _Reader:
                 else:
                     size, at = protoscan.varint(data, at - 1, end, end)
             stop = at + size
-            if stop > end or data[at] != _NAME:
+            if stop > end:
+                base += at
+                if base + size > total:
+                    raise _IrregularError
+                # of a large node, what stands before its attributes
+                size_of_piece = size if size < _PIECE else self._head(base, base + size) + _HEAD
+                data = whole[base : base + max(size_of_piece, _PIECE)]
+                text, end, at, stop = data.decode("latin-1"), len(data), 0, size
+            if data[at] != _NAME:
                 raise _IrregularError
             length = data[at + 1]
             at += 2
             if length > 127:
                 length, at = protoscan.varint(data, at - 1, end, end)
-            key = data[at : at + length]
+            key = text[at : at + length]
             at += length
-            if data[at] != _OP or b":" in key or key[0] == 94:  # ^: such names are not told from inputs
+            if data[at] != _OP or ":" in key or key[0] == "^":  # such names are not told from inputs
                 raise _IrregularError
             length = data[at + 1]
             at += 2
@@ -152,89 +184,115 @@ class _Reader:
                 length, at = protoscan.varint(data, at - 1, end, end)
             known = ops.get(data[at : at + length])
             if known is None:
-                text = data[at : at + length]
-                known = ops[text] = (text.decode(), {})
+                op_text = data[at : at + length]
+                known = ops[op_text] = (op_text.decode(), {})
             op, kinds = known
             at += length
-            name = key.decode()
-            node = Node(graph, len(nodes), name, op)
-            output = new(Output, (node, 0))
-            if first.setdefault(key, output) is not output:
-                raise _IrregularError  # a name is used twice
-            nodes.append(node)
-            by_name[name] = node
-            inputs = node.inputs
+            inputs: list[Output] = []
             begin = at
+            is_plain = True
             while at < stop and data[at] == _INPUT:
                 length = data[at + 1]
                 at += 2
                 if length > 127:
                     length, at = protoscan.varint(data, at - 1, end, end)
-                source = first.get(data[at : at + length])
+                if is_plain:
+                    source = first.get(text[at : at + length])
+                    if source is not None:
+                        inputs.append(source)
+                    else:
+                        is_plain = False
                 at += length
-                if source is not None and not node.control_inputs:
-                    inputs.append(source)
-                elif not self._link(node, data[at - length : at]):
-                    while at < stop and data[at] == _INPUT:
-                        length, at = protoscan.varint(data, at + 1, end, end)
-                        at += length
-                    late.append((node, begin, at))
+            behind = at
+            device = ""
             if at < stop and data[at] == _DEVICE:
                 length, at = protoscan.varint(data, at + 1, end, end)
-                text = data[at : at + length]
-                device = devices.get(text)
-                if device is None:
-                    device = devices[text] = text.decode()
-                node.device = device
+                device_text = data[at : at + length]
+                known_device = devices.get(device_text)
+                if known_device is None:
+                    known_device = devices[device_text] = device_text.decode()
+                device = known_device
                 at += length
             if at > stop:
                 raise _IrregularError
             if stop - at <= shared:
-                tail = data[at:stop]
+                tail = data[at:stop] if stop <= end else whole[base + at : base + stop]
                 kind = kinds.get(tail)
                 if kind is None:
                     kind = kinds[tail] = self._kind(op, tail)
             else:
-                kind = self._own_kind(op, at, stop)
-            node.take_kind(kind)
+                kind = self._own_kind(op, base + at, base + stop)
+            node = node_of_kind(graph, number, key if key.isascii() else self._decoded(key), op, device, inputs, kind)
+            number += 1
+            output = new(Output, (node, 0))
+            if first.setdefault(key, output) is not output:
+                raise _IrregularError  # a name is used twice
+            append(node)
+            if not is_plain:
+                self._link(node, base + begin, base + behind)
             at = stop
-        self._link_late()
+        for node, begin, behind in self.late:
+            if not self._link_all(node, begin, behind):
+                raise _IrregularError  # an input that does not exist
         return b"".join(rest)
 
-    def _link(self, node: Node, text: bytes) -> bool:
-        """Link an input that is not output 0 of a node, or comes after a control input; False where its node is not
-        there yet."""
-        name, index = parse_input(text.decode())
-        found = self.first.get(name.encode())
-        if found is None:
-            return False
-        source = found[0]
-        if index < 0:
-            node.control_inputs.append(source)
-        elif node.control_inputs:
-            raise _IrregularError
-        elif index == 0:
-            node.inputs.append(found)
-        else:
-            output = self.first.setdefault(text, Output(source, index))
-            # another spelling of the number, "x:01", is another text
-            node.inputs.append(output)
+    def _head(self, start: int, stop: int) -> int:
+        """How many bytes of a node are its name, op, inputs and device."""
+        for field in protoscan.fields(self.data, start, stop):
+            if field.number >= _ATTR_NUMBER:
+                return field.start - start
+        return stop - start
+
+    def _decoded(self, key: str) -> str:
+        name = self.odd[key] = key.encode("latin-1").decode()
+        return name
+
+    def _link(self, node: Node, begin: int, behind: int) -> None:
+        """Link a node some of whose inputs are not output 0 of nodes before it; those that come later when all nodes
+        are there."""
+        if not self._link_all(node, begin, behind):
+            self.late.append((node, begin, behind))
+
+    def _link_all(self, node: Node, at: int, behind: int) -> bool:
+        """Link all inputs of a node; False where one of them is not there yet."""
+        node.inputs.clear()
+        node.control_inputs.clear()
+        while at < behind:
+            length, at = protoscan.varint(self.data, at + 1, behind, behind)
+            if not self._link_one(node, self.data[at : at + length].decode("latin-1")):
+                return False
+            at += length
         return True
 
-    def _link_late(self) -> None:
-        """Link the nodes that have inputs which come after them."""
-        for node, at, stop in self.late:
-            node.inputs.clear()
-            node.control_inputs.clear()
-            while at < stop:
-                length, at = protoscan.varint(self.data, at + 1, stop, stop)
-                text = self.data[at : at + length]
-                at += length
-                if not self._link(node, text):
-                    raise _IrregularError  # an input that does not exist
+    def _link_one(self, node: Node, text: str) -> bool:
+        output = self.first.get(text)
+        if output is None:
+            name, index = parse_input(text if text.isascii() else text.encode("latin-1").decode())
+            found = self.first.get(name if name.isascii() else name.encode().decode("latin-1"))
+            if found is None:
+                return False
+            source = found[0]
+            if index < 0:
+                node.control_inputs.append(source)
+                return True
+            # another spelling of the number, "x:01", is another text
+            output = found if index == 0 else self.others.setdefault(text, Output(source, index))
+        if node.control_inputs:
+            raise _IrregularError
+        node.inputs.append(output)
+        return True
+
+    def by_name(self) -> dict[str, Node]:
+        """The nodes by their names; takes `first` over, whose outputs are not asked for any more."""
+        found = cast("dict[str, Any]", self.first)
+        for key, output in found.items():
+            found[key] = output[0]
+        for key, name in self.odd.items():
+            found[name] = found.pop(key)
+        return cast("dict[str, Node]", found)
 
     def _kind(self, op: str, tail: bytes) -> NodeKind:
-        parted = class_parts(tail) if len(tail) <= _SHARED else None
+        parted = class_parts(tail, self.before) if len(tail) <= _SHARED else None
         if parted is not None:
             before, companions, after = parted
             like = self.classes.get((op, before, after))

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from schemas.attr_value_pb2 import AttrValue
 from toolkit.errors import GraphError, GraphmillError, UsageError, did_you_mean
@@ -18,7 +19,7 @@ from toolkit.graph.device import DeviceSpec
 from toolkit.graph.dtypes import DType
 from toolkit.graph.graph import PRODUCER, Graph
 from toolkit.graph.kinds import NodeKind
-from toolkit.graph.node import Node
+from toolkit.graph.node import MERGE_OPS, NEXT_ITERATION_OPS, Node
 from toolkit.graph.opdefs import OpDef
 
 ERROR = "error"
@@ -28,6 +29,10 @@ RUNTIME = "runtime"
 CONSUMER = PRODUCER
 
 _NAME = re.compile(r"[A-Za-z0-9.][A-Za-z0-9_.\\/>-]*\Z")
+#: what that allows anywhere but at the beginning
+_IN_NAMES = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.\\/>-"
+#: so many nodes have their names looked at together
+_CHUNK = 4096
 _COLOCATION = b"loc:@"
 
 
@@ -65,6 +70,26 @@ def require_valid(graph: Graph, *, shapes: bool = False, runtime: bool = False) 
             raise finding.as_error()
 
 
+def require_valid_changes(graph: Graph, changed: Collection[Node]) -> None:
+    """Raise unless a graph is well formed that was so before some of its nodes, and devices of any, were changed.
+
+    Args:
+        changed: the nodes that are new, changed in more than their device, or read such a node. No edge may have come
+            that could close a cycle.
+
+    Raises:
+        GraphError: the first thing that is wrong.
+    """
+    for node in changed:
+        for finding in check_node(node):
+            if finding.level == ERROR:
+                raise finding.as_error()
+    for node in {node.device: node for node in graph.nodes}.values():  # one for each device
+        for finding in _check_device(node) if node.device else ():
+            if finding.level == ERROR:
+                raise finding.as_error()
+
+
 def is_node_name(text: str) -> bool:
     """Whether a node may be called so."""
     return _NAME.match(text) is not None
@@ -92,8 +117,10 @@ def check(graph: Graph, *, shapes: bool = True) -> Iterator[GraphFinding]:
 
 def _check_all(graph: Graph) -> Iterator[GraphFinding]:
     yield from _check_versions(graph)
-    yield from check_nodes(graph)
-    if graph.is_in_order():
+    backward: list[Node] = []
+    for node in _unproved(graph, backward):
+        yield from check_node(node)
+    if not any(map(_reads_ahead, backward)):
         return
     try:
         graph.topological_order()
@@ -103,7 +130,7 @@ def _check_all(graph: Graph) -> Iterator[GraphFinding]:
 
 def check_nodes(graph: Graph) -> Iterator[GraphFinding]:
     """Everything that is wrong with the nodes of a graph and the edges between them, in order."""
-    for node in _unproved(graph):
+    for node in _unproved(graph, []):
         yield from check_node(node)
 
 
@@ -119,31 +146,46 @@ def is_sound(node: Node) -> bool:
     return kind.is_sound
 
 
-def _unproved(graph: Graph) -> Iterator[Node]:
+def _unproved(graph: Graph, backward: list[Node]) -> Iterator[Node]:
     """The nodes that may have something wrong: not those of a kind that is sound, with the inputs that it wants.
 
     What depends on op and attributes alone is looked at once for each kind.
+
+    Args:
+        backward: to it are added the nodes that may read what does not stand before them.
     """
     producer = graph.versions.producer
-    is_name = _NAME.match
+    is_there = graph.__contains__
     devices = {""}  # in which there is nothing wrong
-    for node in graph.nodes:
-        kind = node.kind
-        if kind is not None:
-            if kind.judged != producer:
-                _judge(kind, node, producer)
-            if kind.is_sound and is_name(node.name):
-                if node.device not in devices and next(_check_device(node), None) is None:
-                    devices.add(node.device)
+    nodes = graph.nodes
+    for begin in range(0, len(nodes), _CHUNK):
+        chunk = nodes[begin : begin + _CHUNK]
+        are_names = _are_names([node.name for node in chunk])
+        for node in chunk:
+            kind: Any = node._types  # pyright: ignore[reportPrivateUsage] # `Node.kind`, without a call for each edge
+            number = node.id
+            if (
+                kind is not None
+                and kind is node.source
+                and (kind.is_sound if kind.judged == producer else _is_sound(kind, node, producer))
+                and (are_names or _NAME.match(node.name))
+            ):
+                device = node.device
+                if device not in devices and next(_check_device(node), None) is None:
+                    devices.add(device)
                 inputs = node.inputs
                 wanted = kind.inputs
                 if wanted is None:
                     wanted = node.input_types
-                if len(wanted) == len(inputs) and node.device in devices:
+                if len(wanted) == len(inputs) and device in devices:
                     for (source, index), want in zip(inputs, wanted):  # noqa: B905  # of one length
-                        made_by = source.kind
-                        if made_by is None or not (
-                            made_by.is_sound if made_by.judged == producer else is_sound(source)
+                        made_by: Any = source._types  # pyright: ignore[reportPrivateUsage]
+                        if (
+                            made_by is None
+                            or made_by is not source.source
+                            or not (
+                                made_by.is_sound if made_by.judged == producer else _is_sound(made_by, source, producer)
+                            )
                         ):
                             break  # of what is unsound the types may not be known
                         given = made_by.outputs
@@ -151,10 +193,37 @@ def _unproved(graph: Graph) -> Iterator[Node]:
                             given = source.output_types
                         if not 0 <= index < len(given) or not (given[index] is want or given[index].base is want):
                             break
+                        if source.id >= number:
+                            backward.append(node)
                     else:
-                        if not kind.companions or all(map(graph.__contains__, kind.companions)):
+                        if not kind.companions or all(map(is_there, kind.companions)):
+                            if node.control_inputs:
+                                backward.append(node)
                             continue
-        yield node
+            backward.append(node)
+            yield node
+
+
+def _are_names(names: list[str]) -> bool:
+    """Whether all of these are names that nodes may have: looked at together, since there are so many."""
+    text = b"\n" + "\n".join(names).encode(errors="replace")
+    if text.translate(None, _IN_NAMES) != b"\n" * len(names) or text.endswith(b"\n"):
+        return False
+    return not any(b"\n" + bytes((character,)) in text for character in b"_/\\>-\n")
+
+
+def _reads_ahead(node: Node) -> bool:
+    """Whether a node does not stand after all that it reads, but for the back edges of loops."""
+    number = node.id
+    if any(source.id >= number for source in node.control_inputs):
+        return True
+    is_merge = node.op in MERGE_OPS
+    return any(source.id >= number and not (is_merge and source.op in NEXT_ITERATION_OPS) for source, _ in node.inputs)
+
+
+def _is_sound(kind: NodeKind, node: Node, producer: int) -> bool:
+    _judge(kind, node, producer)
+    return kind.is_sound
 
 
 def _judge(kind: NodeKind, node: Node, producer: int) -> None:

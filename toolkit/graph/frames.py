@@ -8,6 +8,9 @@ from toolkit.errors import GraphError
 from toolkit.graph.graph import Graph
 from toolkit.graph.node import ENTER_OPS, EXIT_OPS, MERGE_OPS, NEXT_ITERATION_OPS, Node
 
+#: ops whose outputs are in another frame than they are themselves
+_CROSSING = ENTER_OPS | EXIT_OPS
+
 
 @dataclass(slots=True)
 class StaticFrame:
@@ -57,10 +60,11 @@ def assign_frames(graph: Graph, order: list[Node]) -> tuple[list[StaticFrame], l
     for node in order:
         mine: StaticFrame | None = None
         where = ""
-        for src in [src for src, _ in node.inputs] + node.control_inputs:
+        sources = [src for src, _ in node.inputs]
+        for src in sources + node.control_inputs if node.control_inputs else sources:
             if not known[src.id]:  # a back edge; its source is in the same frame
                 continue
-            theirs = output_frame(src)
+            theirs = output_frame(src) if src.op in _CROSSING else frames[src.id]
             if mine is None:
                 mine, where = theirs, src.name
             elif mine is not theirs:

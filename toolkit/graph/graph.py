@@ -111,26 +111,37 @@ class Graph:
         Raises:
             GraphError: there is a cycle outside a loop; it is spelled out.
         """
-        pending = [0] * len(self.nodes)
-        targets: list[list[int]] = [[] for _ in self.nodes]
-        for node in self.nodes:
-            merges = node.op in MERGE_OPS
+        nodes = self.nodes
+        pending = [0] * len(nodes)
+        targets: list[list[Node] | None] = [None] * len(nodes)
+        for number, node in enumerate(nodes):
+            count = 0
+            is_merge = node.op in MERGE_OPS
             for src, _ in node.inputs:
-                if not merges or src.op not in NEXT_ITERATION_OPS:
-                    pending[node.id] += 1
-                    targets[src.id].append(node.id)
+                if is_merge and src.op in NEXT_ITERATION_OPS:
+                    continue
+                count += 1
+                into = targets[src.id]
+                if into is None:
+                    targets[src.id] = [node]
+                else:
+                    into.append(node)
             for src in node.control_inputs:
-                pending[node.id] += 1
-                targets[src.id].append(node.id)
-        ready = [i for i, count in enumerate(pending) if count == 0]
-        order: list[Node] = []
-        for position in ready:  # grows while we walk it
-            order.append(self.nodes[position])
-            for target in targets[position]:
-                pending[target] -= 1
-                if pending[target] == 0:
-                    ready.append(target)
-        if len(order) != len(self.nodes):
+                count += 1
+                into = targets[src.id]
+                if into is None:
+                    targets[src.id] = [node]
+                else:
+                    into.append(node)
+            pending[number] = count
+        order = [node for node, count in zip(nodes, pending, strict=True) if not count]
+        for node in order:  # grows while we walk it
+            for target in targets[node.id] or ():
+                number = target.id
+                count = pending[number] = pending[number] - 1
+                if not count:
+                    order.append(target)
+        if len(order) != len(nodes):
             self._raise_cycle(pending)
         return order
 
@@ -269,6 +280,16 @@ class Graph:
             del self._by_name[node.name]
         self.nodes = kept
         for position, node in enumerate(kept):
+            node.id = position
+        self.version += 1
+
+    def keep(self, nodes: list[Node]) -> None:
+        """Take all other nodes out; these, in the graph's order, must not use them."""
+        if len(nodes) == len(self.nodes):
+            return
+        self.nodes = nodes
+        self._by_name = {node.name: node for node in nodes}
+        for position, node in enumerate(nodes):
             node.id = position
         self.version += 1
 

@@ -359,6 +359,7 @@ def infer(
     arguments: Mapping[Output, tuple[Shape, HandleData | None]] | None = None,
     on_contradiction: Callable[[Node, GraphmillError], None] | None = None,
     calls: Calls | None = None,
+    order: list[Node] | None = None,
 ) -> ShapeMap:
     """The static shape of every output of a graph.
 
@@ -371,6 +372,7 @@ def infer(
         on_contradiction: with strict=False, called with each node whose shapes contradict each other, perhaps more
             than once in a loop.
         calls: see `ShapeMap`.
+        order: the graph's topological order, where it is known.
 
     Raises:
         GraphError: a contradiction, a cycle outside a loop, or (strict or not) an unknown op.
@@ -381,7 +383,7 @@ def infer(
         shapes.feed(graph.output(parse_tensor(name)), shape)
     for output, (shape, handle) in (arguments or {}).items():
         shapes.feed(output, shape, handle)
-    order = graph.topological_order()
+    order = graph.topological_order() if order is None else order
     with shapes.whole_graph():
         for node in order:
             shapes.visit(node, strict=strict)

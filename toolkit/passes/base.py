@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
 from toolkit.errors import GraphError, GraphmillError
-from toolkit.graph.check import require_valid
+from toolkit.graph.check import require_valid, require_valid_changes
 from toolkit.graph.garbage import no_collection
 from toolkit.graph.graph import Graph
+from toolkit.graph.node import Node
 
 
 @dataclass(slots=True)
@@ -20,11 +21,15 @@ class PassResult:
         graph: the result; the graph that came in is not changed.
         modified: whether the result differs.
         report: what happened, as plain values that can be written as JSON.
+        changed: the nodes of the result that are new, or differ from what came in by more than their device, or read
+            such a node: nothing else has to be looked at again. No edge leads into what stood before it, so there is no
+            new cycle. None: perhaps all of them.
     """
 
     graph: Graph
     modified: bool
     report: dict[str, Any] = field(default_factory=dict[str, Any])
+    changed: Collection[Node] | None = None
 
 
 @runtime_checkable
@@ -42,23 +47,46 @@ class GraphPass(Protocol):
         ...
 
 
-def run_pass(pass_: GraphPass, graph: Graph, *, verify: bool = True) -> PassResult:
+@runtime_checkable
+class InPlacePass(GraphPass, Protocol):
+    """A pass that can also change the graph that comes in, instead of making another."""
+
+    def change(self, graph: Graph) -> PassResult:
+        """As `apply`, but the graph of the result is the one that came in; do not use it any more after an error.
+
+        Raises:
+            GraphmillError: the graph and the options do not fit.
+        """
+        ...
+
+
+def run_pass(pass_: GraphPass, graph: Graph, *, verify: bool = True, keep: bool = True) -> PassResult:
     """Apply one pass and check what comes out.
+
+    Args:
+        keep: see `run_passes`.
 
     Raises:
         GraphmillError: the pass refuses the graph.
         GraphError: the graph was malformed before, or the pass broke it; the message says which.
     """
-    return run_passes([pass_], graph, verify=verify)
+    return run_passes([pass_], graph, verify=verify, keep=keep)
 
 
 def run_passes(
-    passes: Sequence[GraphPass], graph: Graph, *, verify: bool = True, after: Sequence[str] | None = None
+    passes: Sequence[GraphPass],
+    graph: Graph,
+    *,
+    verify: bool = True,
+    after: Sequence[str] | None = None,
+    keep: bool = True,
 ) -> PassResult:
     """Apply passes one after the other; the report holds theirs by name.
 
     Args:
         after: the passes that made the graph, which has been looked at then; None: none did.
+        keep: whether the graph that came in is needed as it was. A command that has read a million nodes to make one
+            graph of them needs no second million.
 
     Raises:
         GraphmillError: as `run_pass`; the passes that ran before are named.
@@ -72,7 +100,7 @@ def run_passes(
     for pass_ in passes:
         try:
             with no_collection():  # nearly all that is made lives on
-                result = pass_.apply(graph)
+                result = pass_.change(graph) if not keep and isinstance(pass_, InPlacePass) else pass_.apply(graph)
         except GraphmillError as error:
             if done:
                 error.message += f" (in the pass '{pass_.name}', after {', '.join(done)})"
@@ -80,7 +108,10 @@ def run_passes(
         if verify and result.modified:
             try:
                 with no_collection():
-                    require_valid(result.graph)
+                    if result.changed is None:
+                        require_valid(result.graph)
+                    else:
+                        require_valid_changes(result.graph, result.changed)
             except GraphError as error:
                 after = f", after {', '.join(done)}" if done else ""
                 error.message = f"the pass '{pass_.name}'{after} broke the graph; this is a bug: {error.message}"

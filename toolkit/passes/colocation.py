@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import overload
 
 from toolkit.errors import GraphError, UsageError
 from toolkit.graph import dtypes
@@ -11,6 +12,7 @@ from toolkit.graph.bodies import CALLS
 from toolkit.graph.check import colocations
 from toolkit.graph.device import DeviceSpec
 from toolkit.graph.graph import Graph
+from toolkit.graph.kinds import NodeKind
 from toolkit.graph.node import Node
 
 #: calls run their body wherever it is placed, so a resource argument does not bind them
@@ -39,7 +41,66 @@ class ColocationGroup:
     overruled: list[Node] = field(default_factory=list[Node])
 
 
-def group_nodes(graph: Graph, *, soft: bool, also: Iterable[tuple[Node, Node, str]] = ()) -> list[ColocationGroup]:
+class ColocationGroups(Sequence[ColocationGroup]):
+    """The groups of a graph by node id. That of a node that is alone, as most are, is made when it is asked for."""
+
+    def __init__(self, nodes: Sequence[Node], joined: list[ColocationGroup | None], specs: Sequence[DeviceSpec]):
+        """Args:
+        joined: by node id; None for nodes that are alone.
+        specs: what each node asks for.
+        """
+        self._nodes = nodes
+        self._specs = specs
+        self._found = joined
+        self.lone = bytearray(group is None for group in joined)
+
+    def __len__(self) -> int:
+        return len(self._found)
+
+    @overload
+    def __getitem__(self, index: int) -> ColocationGroup: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[ColocationGroup]: ...
+    def __getitem__(self, index: int | slice) -> ColocationGroup | list[ColocationGroup]:
+        if isinstance(index, slice):
+            return [self[number] for number in range(len(self))[index]]
+        group = self._found[index]
+        if group is None:
+            node, spec = self._nodes[index], self._specs[index]
+            resource = spec if _makes_resource(node) else _ANY
+            group = self._found[index] = ColocationGroup(node, [node], spec, resource, False, {}, [])
+        return group
+
+    def several(self) -> list[ColocationGroup]:
+        """The groups of more than one node, each once."""
+        return list({id(group): group for group in self._found if group is not None}.values())
+
+    def spec(self, index: int) -> DeviceSpec:
+        """What a node that is alone asks for."""
+        return self._specs[index]
+
+    def merge(self, a: Node, b: Node, why: str) -> None:
+        """Join two groups if their device names allow it."""
+        into, gone = self[a.id], self[b.id]
+        if into is gone:
+            return
+        spec = into.spec.intersect(gone.spec)
+        if spec is None:
+            return
+        if len(into.members) < len(gone.members):
+            into, gone = gone, into
+        into.spec = spec
+        into.resource = into.resource.intersect(gone.resource) or into.resource
+        into.softened = into.softened or gone.softened
+        into.bonds = {gone.leader.id: why} | into.bonds | gone.bonds
+        self.lone[into.leader.id] = 0
+        into.members += gone.members
+        for member in gone.members:
+            self._found[member.id] = into
+            self.lone[member.id] = 0
+
+
+def group_nodes(graph: Graph, *, soft: bool, also: Iterable[tuple[Node, Node, str]] = ()) -> ColocationGroups:
     """The groups of a graph, by node id; each node's group object is shared by its members.
 
     Nodes are joined by `_class` (loc:@name), by edges into reference inputs, and by edges that carry resource
@@ -58,19 +119,22 @@ def group_nodes(graph: Graph, *, soft: bool, also: Iterable[tuple[Node, Node, st
     return _Grouper(graph, soft).run(also)
 
 
-def regather(graph: Graph, device: Callable[[str], str | None]) -> int:
-    """Let groups whose first member is gone gather around the first that is left; returns how many nodes changed.
+def regather(graph: Graph, device: Callable[[str], str | None]) -> list[Node]:
+    """Let groups whose first member is gone gather around the first that is left; returns the nodes that changed.
 
     Args:
         device: what a node that is gone asked for, by its name; the new first member asks for that.
     """
     leaders: dict[str, Node] = {}
-    changed = 0
+    changed: list[Node] = []
     for node in graph.nodes:
+        kind = node.kind
+        if kind is not None and kind.companions == ():
+            continue
         gone = [name for name in colocations(node) if name not in graph]
         if not gone:
             continue
-        changed += 1
+        changed.append(node)
         dropped = {b"loc:@" + name.encode() for name in gone} | {name.encode() for name in gone}
         kept = [value for value in node.attr_or("_class", []) if value not in dropped]
         for name in gone:
@@ -92,11 +156,12 @@ class _Grouper:
     def __init__(self, graph: Graph, soft: bool):
         self.graph = graph
         self.soft = soft
-        self.parent = list(range(len(graph)))
-        self.own = [self._spec(node) for node in graph.nodes]
+        self.parent = [node.id for node in graph.nodes]
+        self.own = [_parsed.get(node.device) or self._spec(node) for node in graph.nodes]
         self.together = list(self.own)
         self.resource = [
-            spec if _makes_resource(node) else _ANY for node, spec in zip(graph.nodes, self.own, strict=True)
+            spec if node.device and not node.inputs and _makes_resource(node) else _ANY
+            for node, spec in zip(graph.nodes, self.own, strict=True)
         ]
         self.softened: set[int] = set()
         self.overruled: set[int] = set()
@@ -122,8 +187,10 @@ class _Grouper:
             return
         if a > b:
             a, b = b, a
-        resource = self.resource[a].intersect(self.resource[b])
-        spec = self.together[a].intersect(self.together[b])
+        mine, theirs = self.resource[a], self.resource[b]
+        resource = mine if mine is theirs else mine.intersect(theirs)
+        mine, theirs = self.together[a], self.together[b]
+        spec = mine if mine is theirs else mine.intersect(theirs)
         softened = spec is None
         if spec is None and self.soft:
             # As TensorFlow does, pair by pair: what the two disagree on is forgotten.
@@ -132,7 +199,7 @@ class _Grouper:
             raise self._conflict(node, other, why)
         if softened or b in self.softened:
             self.softened.add(a)
-        self.together[a] = resource.override(spec)
+        self.together[a] = spec if resource is _ANY else resource.override(spec)
         self.resource[a] = resource
         self.parent[b] = a
         self.bonds.setdefault(node.id, why)
@@ -171,40 +238,53 @@ class _Grouper:
             node=node.name,
         )
 
-    def run(self, also: Iterable[tuple[Node, Node, str]]) -> list[ColocationGroup]:
-        for node in self.graph.nodes:
+    def run(self, also: Iterable[tuple[Node, Node, str]]) -> ColocationGroups:
+        nodes = self.graph.nodes
+        takes: dict[NodeKind, bool] = {}
+        for node in nodes:
+            if not node.inputs:
+                continue
+            kind = node.kind
+            if kind is not None and kind.is_sound:
+                kind = kind.like or kind
+                known = takes.get(kind)
+                if known is None:
+                    known = takes[kind] = any(t.is_ref or t is dtypes.resource for t in node.input_types)
+                if not known:
+                    continue
             self._join_values(node)
-        for node in self.graph.nodes:
-            self._join_classes(node)
+        for node in nodes:
+            kind = node.kind
+            if kind is None or kind.companions != () or node.name in self.named:
+                self._join_classes(node)
+        parent = self.parent
+        joined: list[ColocationGroup | None] = [None] * len(nodes)
         groups: dict[int, ColocationGroup] = {}
-        nothing: dict[int, str] = {}  # shared by the many groups of one node, and left empty
-        nobody: list[Node] = []
-        by_id: list[ColocationGroup] = []
-        for node in self.graph.nodes:
-            root = self.find(node.id)
-            group = groups.get(root)
-            if group is None:
-                group = groups[root] = ColocationGroup(
-                    self.graph.nodes[root],
-                    spec=self.together[root],
-                    resource=self.resource[root],
-                    softened=root in self.softened,
-                    bonds=nothing,
-                    overruled=nobody,
-                )
-            group.members.append(node)
-            if node.id in self.bonds:
-                if group.bonds is nothing:
-                    group.bonds = {}
-                group.bonds[node.id] = self.bonds[node.id]
-            if node.id in self.overruled:
-                if group.overruled is nobody:
-                    group.overruled = []
-                group.overruled.append(node)
-            by_id.append(group)
+        for node in nodes:
+            number = node.id
+            root = number if parent[number] == number else self.find(number)
+            if root != number:
+                group = groups.get(root)
+                if group is None:
+                    # its first member has the lowest id
+                    group = groups[root] = joined[root] = ColocationGroup(
+                        nodes[root], [nodes[root]], self.together[root], self.resource[root], root in self.softened
+                    )
+                    self._note(group, nodes[root])
+                group.members.append(node)
+                self._note(group, node)
+                joined[number] = group
+        found = ColocationGroups(nodes, joined, self.together)
         for a, b, why in also:
-            self._merge(by_id, a, b, why)
-        return by_id
+            found.merge(a, b, why)
+        return found
+
+    def _note(self, group: ColocationGroup, node: Node) -> None:
+        """Have a group know why a node is in it."""
+        if node.id in self.bonds:
+            group.bonds[node.id] = self.bonds[node.id]
+        if node.id in self.overruled:
+            group.overruled.append(node)
 
     def _spec(self, node: Node) -> DeviceSpec:
         if not node.device:
@@ -226,7 +306,12 @@ class _Grouper:
         for name in colocations(node):
             if name not in self.graph:
                 raise GraphError(f"it is to be placed with '{name}', which does not exist", node=node.name)
-            self._join_class(node, self.named.setdefault(name, node), f"colocated with '{name}'")
+            first = self.named.get(name)
+            if first is None:
+                # nodes that stand before it and name nobody have not been noted
+                other = self.graph.node(name)
+                first = self.named[name] = other if other.id < node.id else node
+            self._join_class(node, first, f"colocated with '{name}'")
         first = self.named.setdefault(node.name, node)
         self._join_class(node, first, f"colocated with '{first.name}'")
 
@@ -248,24 +333,6 @@ class _Grouper:
             elif given.is_ref and node.input_types[position].is_ref:
                 self._follow(node, src, f"takes a reference to '{src.name}'")
 
-    def _merge(self, by_id: list[ColocationGroup], a: Node, b: Node, why: str) -> None:
-        """Join two groups if their device names allow it."""
-        into, gone = by_id[a.id], by_id[b.id]
-        if into is gone:
-            return
-        spec = into.spec.intersect(gone.spec)
-        if spec is None:
-            return
-        if len(into.members) < len(gone.members):
-            into, gone = gone, into
-        into.spec = spec
-        into.resource = into.resource.intersect(gone.resource) or into.resource
-        into.softened = into.softened or gone.softened
-        into.bonds = {gone.leader.id: why} | into.bonds | gone.bonds
-        into.members += gone.members
-        for member in gone.members:
-            by_id[member.id] = into
-
 
 def _makes_resource(node: Node) -> bool:
     """Whether a node is nothing but the source of a reference or a resource."""
@@ -276,4 +343,4 @@ def _makes_resource(node: Node) -> bool:
 
 
 _ANY = DeviceSpec()
-_parsed: dict[str, DeviceSpec] = {}
+_parsed: dict[str, DeviceSpec] = {"": _ANY}

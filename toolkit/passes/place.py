@@ -50,6 +50,7 @@ class Place:
         measured: what nodes took when they were measured.
         batch: what an unknown first size counts as.
         stages: how many pipeline stages the strategy "stages" makes.
+        details: whether the report tells of each node.
         leaves_tasks: whether soft placement may take a device of another task. Files carry the names of other
             clusters; in a cluster that runs, a task that is not there is a mistake.
         timeline: simulate the step whatever the strategy is, and report it as trace events.
@@ -69,6 +70,7 @@ class Place:
     batch: int = BATCH
     stages: int = 0
     timeline: bool = False
+    details: bool = True
     leaves_tasks: bool = True
 
     def check(self) -> None:
@@ -101,7 +103,16 @@ class Place:
                 step.
             GraphError: colocated nodes ask for different devices; no device fits; no device has a kernel.
         """
-        return _Placer(self, graph.copy(), self._set(), find_strategy(self.strategy)).run()
+        return self.change(graph.copy())
+
+    @no_collection()
+    def change(self, graph: Graph) -> PassResult:
+        """The same, with the devices noted in the graph that comes in.
+
+        Raises:
+            UsageError, GraphError: as `apply`.
+        """
+        return _Placer(self, graph, self._set(), find_strategy(self.strategy)).run()
 
 
 class _Placer:
@@ -162,36 +173,43 @@ class _Placer:
         )
 
     def _finish(self, report: dict[str, Any], choices: Sequence[Choice], asked: Sequence[str]) -> PassResult:
+        options = self.options
         nodes: dict[str, Any] = {}
         rows: dict[tuple[str, str, str | None], dict[str, str | None]] = {}
         moved: list[Moved] = []
         modified = False
-        counts: Counter[str] = Counter()
         names: dict[DeviceSpec, str] = {device: str(device) for device in self.set.devices}
         fits: dict[tuple[str, str], bool] = {}
+        groups, lone, details = self.constraints.groups, self.constraints.groups.lone, options.details
+        last: DeviceSpec | None = None
+        device = ""
         for node, choice, before in zip(self.graph.nodes, choices, asked, strict=True):
-            device = names[choice.device]
-            group = self.constraints.groups[node.id]
-            leader = group.leader.name if len(group.members) > 1 else None
-            row = (device, choice.reason, leader)
-            told = rows.get(row)  # one for all nodes of which the same is to be said
-            if told is None:
-                told = rows[row] = {"device": device, "reason": choice.reason, "group": leader}
-            nodes[node.name] = told
-            counts[device] += 1
-            wanted = node.device  # with what rules and variables say
-            key = (wanted, device)
-            if key not in fits:
-                fits[key] = DeviceSpec.parse(wanted).matches(choice.device)
-            if not fits[key]:
-                spec = DeviceSpec.parse(wanted)
-                moved.append(Moved(node.name, node.op, wanted, device, self._why_moved(node, spec, group)))
+            if choice.device is not last:
+                last = choice.device
+                device = names[last]
+            if details:
+                leader = None if lone[node.id] else groups[node.id].leader.name
+                row = (device, choice.reason, leader)
+                told = rows.get(row)  # one for all nodes of which the same is to be said
+                if told is None:
+                    told = rows[row] = {"device": device, "reason": choice.reason, "group": leader}
+                nodes[node.name] = told
+            key = (node.device, device)  # with what rules and variables say
+            fit = fits.get(key)
+            if fit is None:
+                fit = fits[key] = DeviceSpec.parse(node.device).matches(choice.device)
+            if not fit:
+                spec = DeviceSpec.parse(node.device)
+                why = self._why_moved(node, spec, groups[node.id])
+                moved.append(Moved(node.name, node.op, node.device, device, why))
             node.device = device
             modified = modified or before != device
+        counts = Counter(node.device for node in self.graph.nodes)
         report["devices"] = {name: counts[name] for name in names.values()}
-        report["nodes"] = nodes
+        if details:
+            report["nodes"] = nodes
         report["moved"] = [asdict(each) for each in moved]
-        return PassResult(self.graph, modified, report)
+        return PassResult(self.graph, modified, report, ())
 
     def _why_moved(self, node: Node, asked: DeviceSpec, group: ColocationGroup) -> str:
         """Why a node is not where it asks to be."""

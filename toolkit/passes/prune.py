@@ -6,7 +6,8 @@ placeholders. `toolkit.passes.client_graph` makes the form that an executor runs
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -52,6 +53,17 @@ class Prune:
         needed = need(graph, self.feeds, self.fetches, self.targets)
         return _Rewriter(graph, needed, self).run()
 
+    def change(self, graph: Graph) -> PassResult:
+        """The same of a graph that is needed no more.
+
+        Raises:
+            UsageError, GraphError: as `apply`.
+        """
+        needed = need(graph, self.feeds, self.fetches, self.targets)
+        if needed.used:  # placeholders come, in the place of nodes
+            return _Rewriter(graph, needed, self).run()
+        return _cut(graph, needed, self)
+
 
 @dataclass(slots=True)
 class Needed:
@@ -71,7 +83,7 @@ class Needed:
     feeds: dict[str, Output]
     fetches: dict[str, Output]
     targets: list[Node]
-    ids: set[int]
+    ids: AbstractSet[int]
     needed_by: dict[int, int]
     used: dict[tuple[int, int], int]
 
@@ -130,18 +142,19 @@ def need(graph: Graph, feeds: Iterable[str], fetches: Iterable[str], targets: It
         at = stack.pop()
         node = nodes[at]
         for src, index in node.inputs:
-            if (src.id, index) in positions:
-                used.setdefault((src.id, index), at)
-            elif src.id not in needed_by:
-                needed_by[src.id] = at
-                stack.append(src.id)
+            source = src.id
+            if positions and (source, index) in positions:
+                used.setdefault((source, index), at)
+            elif source not in needed_by:
+                needed_by[source] = at
+                stack.append(source)
         for src in node.control_inputs:
             if _is_fed_placeholder(src, positions):
                 used.setdefault((src.id, 0), at)
             elif src.id not in needed_by:
                 needed_by[src.id] = at
                 stack.append(src.id)
-    return Needed(graph, fed, fetched, wanted, set(needed_by), needed_by, used)
+    return Needed(graph, fed, fetched, wanted, needed_by.keys(), needed_by, used)
 
 
 def _is_fed_placeholder(node: Node, fed: dict[tuple[int, int], str]) -> bool:
@@ -157,7 +170,6 @@ class _Rewriter:
         self.out = graph.subgraph(())  # versions and functions without nodes
         self.copies: dict[int, Node] = {}
         self.inputs: dict[tuple[int, int], Node] = {}  # fed tensor -> its placeholder
-        self.colocations = 0
 
     def run(self) -> PassResult:
         graph, out, needed = self.graph, self.out, self.needed
@@ -177,10 +189,16 @@ class _Rewriter:
             for index in fed_nodes.get(position, ()):
                 self._add_placeholder(node, index, shapes)
         self._connect()
-        self.colocations = regather(out, self._device)
+        gathered = regather(out, self._device)
         removed = 0 if self.options.keep_functions else prune_library(out)
-        modified = removed > 0 or self.colocations > 0 or len(out) != len(graph) or bool(self._changed_inputs())
-        return PassResult(out, modified, self._report(removed))
+        new = self._changed_inputs()
+        modified = removed > 0 or bool(gathered) or len(out) != len(graph) or bool(new)
+        inputs = {node.id for node in new}
+        changed = [*new, *gathered]
+        if inputs:
+            changed += (node for node in out.nodes if any(src.id in inputs for src, _ in node.inputs))
+        facts = _report(needed, len(graph), len(out), removed, len(gathered), self._name)
+        return PassResult(out, modified, facts, changed)
 
     def _add_placeholder(self, node: Node, index: int, shapes: ShapeMap) -> None:
         """An input in the place of a fed tensor: of the node's own name where that is possible."""
@@ -225,25 +243,45 @@ class _Rewriter:
         old = self.graph.get(name)
         return None if old is None else old.device
 
-    def _report(self, functions_removed: int) -> dict[str, Any]:
-        def name(output: Output) -> str | None:
-            node, index = output
-            fed = self.inputs.get((node.id, index))
-            if fed is not None:
-                return f"{fed.name}:0"
-            return f"{node.name}:{index}" if node.id in self.copies else None
+    def _name(self, output: Output) -> str | None:
+        node, index = output
+        fed = self.inputs.get((node.id, index))
+        if fed is not None:
+            return f"{fed.name}:0"
+        return f"{node.name}:{index}" if node.id in self.copies else None
 
-        needed = self.needed
-        return {
-            "nodes_before": len(self.graph),
-            "nodes_after": len(self.out),
-            "feeds": {text: name(o) for text, o in needed.feeds.items() if (o.node.id, o.index) in needed.used},
-            "fetches": {text: name(o) for text, o in needed.fetches.items()},
-            "targets": [node.name for node in needed.targets],
-            "unused_feeds": [text for text, o in needed.feeds.items() if (o.node.id, o.index) not in needed.used],
-            "functions_removed": functions_removed,
-            "colocations_changed": self.colocations,
-        }
+
+def _cut(graph: Graph, needed: Needed, options: Prune) -> PassResult:
+    """Take out of a graph what is not needed, where no input takes its place."""
+    before = len(graph)
+    devices = {node.name: node.device for node in graph.nodes if node.device and node.id not in needed.ids}
+    facts = _report(needed, before, len(needed.ids), 0, 0, lambda output: output.name)
+    graph.keep([node for node in graph.nodes if node.id in needed.ids])
+    gathered = regather(graph, devices.get)
+    removed = 0 if options.keep_functions else prune_library(graph)
+    facts |= {"functions_removed": removed, "colocations_changed": len(gathered)}
+    modified = removed > 0 or bool(gathered) or len(graph) != before
+    return PassResult(graph, modified, facts, gathered)
+
+
+def _report(
+    needed: Needed, before: int, after: int, functions: int, colocations: int, name: Callable[[Output], str | None]
+) -> dict[str, Any]:
+    """What was done.
+
+    Args:
+        name: of a tensor in the result.
+    """
+    return {
+        "nodes_before": before,
+        "nodes_after": after,
+        "feeds": {text: name(o) for text, o in needed.feeds.items() if (o.node.id, o.index) in needed.used},
+        "fetches": {text: name(o) for text, o in needed.fetches.items()},
+        "targets": [node.name for node in needed.targets],
+        "unused_feeds": [text for text, o in needed.feeds.items() if (o.node.id, o.index) not in needed.used],
+        "functions_removed": functions,
+        "colocations_changed": colocations,
+    }
 
 
 def prune_library(graph: Graph) -> int:

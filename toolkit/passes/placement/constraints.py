@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 from toolkit.errors import GraphError, did_you_mean
@@ -11,7 +12,7 @@ from toolkit.graph.bodies import functions_of
 from toolkit.graph.device import DeviceSpec
 from toolkit.graph.graph import Graph
 from toolkit.graph.kinds import NodeKind
-from toolkit.graph.node import Node
+from toolkit.graph.node import Edge, Node
 from toolkit.kernels.facts import Availability, priority
 from toolkit.passes.colocation import ColocationGroup, group_nodes
 from toolkit.passes.devices import DeviceSet
@@ -31,7 +32,7 @@ class Constraints:
     """What binds the nodes of a graph.
 
     Attributes:
-        graph: its nodes, in `order` (topological), with `consumers` by node id.
+        graph: its nodes, in `order` (topological).
         groups: by node id, the nodes that share a device with it.
         set: the devices.
     """
@@ -49,7 +50,6 @@ class Constraints:
         self.graph = graph
         self.set = devices
         self.order = graph.topological_order()
-        self.consumers = graph.consumers()
         self._supports = supports
         self._is_soft = soft
         self._leaves_tasks = leaves
@@ -65,14 +65,22 @@ class Constraints:
             if self.groups[node.id] is not self.groups[other.id]:
                 raise GraphError(f"{why}, but the two ask for different devices", node=node.name)
 
+    @cached_property
+    def consumers(self) -> list[list[Edge]]:
+        """The edges out of each node, by its id."""
+        return self.graph.consumers()
+
     def types_of(self, node: Node) -> tuple[str, ...]:
         """The device types of the set that can run a node; first those whose kernels TensorFlow prefers."""
         kind = node.kind
-        if kind is not None and (known := self._by_kind.get(kind)) is not None:
-            return known
+        if kind is not None:
+            kind = kind.like or kind
+            known = self._by_kind.get(kind)
+            if known is not None:
+                return known
         key = (
             node.op, tuple(t.enum for t in node.output_types), tuple(t.enum for t in node.input_types),
-            repr(functions_of(node)),
+            "[]" if kind is not None and not kind.names_functions else repr(functions_of(node)),
         )  # fmt: skip
         found = self._kernels.get(key)
         if found is None:
@@ -95,6 +103,12 @@ class Constraints:
         if found is None:
             found = self._alike[alike] = self._find_allowed(group)
         return found
+
+    def allowed_alone(self, node: Node) -> tuple[list[DeviceSpec], str]:
+        """The same for a node that is alone in its group (`ColocationGroups.lone`)."""
+        alike = (self.groups.spec(node.id), False, self.types_of(node))
+        found = self._alike.get(alike)
+        return self.allowed(self.groups[node.id]) if found is None else found
 
     def _find_allowed(self, group: ColocationGroup) -> tuple[list[DeviceSpec], str]:
         spec = group.spec

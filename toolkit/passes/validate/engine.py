@@ -28,6 +28,7 @@ from toolkit.formats.detect import (
 from toolkit.formats.message import read_message
 from toolkit.formats.model import model_of_partitions, to_message
 from toolkit.formats.savedmodel import FINGERPRINT, VARIABLES
+from toolkit.graph.garbage import no_collection
 from toolkit.passes.validate import registry
 from toolkit.passes.validate.config import Config
 from toolkit.passes.validate.finding import Finding
@@ -75,7 +76,8 @@ def validate_files(
         if on_file is not None:
             on_file(position, len(everything), path)
         shown = source_name(path)
-        found = list(_file(path, shown, is_given, options, config))
+        with no_collection():  # what one file makes lives until it has been looked at
+            found = list(_file(path, shown, is_given, options, config))
         if found or is_given or _is_model(path):
             result.files.append(shown)
             result.findings += found

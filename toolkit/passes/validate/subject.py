@@ -92,6 +92,15 @@ class Body:
         return self.graph.subgraph([n for n in self.graph.nodes if n.id not in bad]) if bad else self.graph
 
     @cached_property
+    def order(self) -> list[Node]:
+        """The nodes of `sound`, each after its inputs.
+
+        Raises:
+            GraphError: there is a cycle outside a loop.
+        """
+        return self.sound.topological_order()
+
+    @cached_property
     def inferred(self) -> tuple[ShapeMap, dict[str, str]]:
         """The shapes of `sound`, and what contradicts itself there: node to message."""
         found: dict[str, str] = {}
@@ -106,6 +115,7 @@ class Body:
                 arguments=self._arguments(),
                 on_contradiction=keep,
                 calls=self.calls,
+                order=self.order,
             )
         except GraphmillError as error:
             found.setdefault(error.node or "", error.message)
@@ -252,12 +262,12 @@ def _bindings(graph: Graph) -> Iterator[tuple[str, FuncRef]]:
 
 def references(node: Node) -> Iterator[FuncRef]:
     """The functions a node calls: by its op, or through its attributes."""
+    kind = node.kind
+    if kind is not None and not kind.names_functions:
+        return  # nor is its op a function
     library = node.graph.library
     if node.op in library:
         yield FuncRef(node.op, dict(node.attrs))
-    kind = node.kind
-    if kind is not None and not kind.names_functions:
-        return
     base = node.base
     for key in (base.attr if base is not None else ()) if len(library) or _may_call(node) else ():
         value = base.attr[key]  # type: ignore[union-attr]
@@ -266,6 +276,14 @@ def references(node: Node) -> Iterator[FuncRef]:
             yield decode(value)
         elif kind == "list" and value.list.func:
             yield from decode(value)
+
+
+def callers(graph: Graph) -> Iterator[Node]:
+    """The nodes that may call functions."""
+    for node in graph.nodes:
+        kind = node.kind
+        if kind is None or kind.names_functions:
+            yield node
 
 
 def _may_call(node: Node) -> bool:

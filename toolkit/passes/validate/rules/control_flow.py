@@ -29,6 +29,12 @@ def control_flow(subject: Subject) -> Iterator[Problem]:
 
 def _edges(body: Body) -> Iterator[Problem]:
     for node in body.graph.nodes:
+        for src, _ in node.inputs:
+            if src.op in NEXT_ITERATION_OPS:
+                break
+        else:
+            if not node.control_inputs:
+                continue
         back = [src for src, _ in node.inputs if src.op in NEXT_ITERATION_OPS]
         back += [src for src in node.control_inputs if src.op in NEXT_ITERATION_OPS]
         if not back:
@@ -46,7 +52,7 @@ def _edges(body: Body) -> Iterator[Problem]:
 def _frames(body: Body) -> Iterator[Problem]:
     graph = body.sound
     try:
-        frames, everything = assign_frames(graph, graph.topological_order())
+        frames, everything = assign_frames(graph, body.order)
     except GraphmillError as error:
         yield Problem("control_flow/frame", error.message, error.node, body.function)
         return

@@ -47,7 +47,7 @@ def _conflicts(body: Body) -> Iterator[Problem]:
         except GraphmillError as error:
             yield Problem(rule, error.message, error.node, body.function)
             return
-    for group in {id(group): group for group in groups}.values():
+    for group in groups.several():
         for node in group.overruled:
             told = f"it asks for {node.device}, but is where '{group.leader.name}' is: {group.spec}"
             yield Problem("devices/soft-conflict", told, node.name, body.function)

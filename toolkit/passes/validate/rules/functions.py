@@ -13,7 +13,7 @@ from toolkit.graph.functions import FunctionLibrary
 from toolkit.graph.node import Node
 from toolkit.passes.validate.finding import Severity
 from toolkit.passes.validate.registry import Problem, Rule, family
-from toolkit.passes.validate.subject import Body, Subject, references
+from toolkit.passes.validate.subject import Body, Subject, callers, references
 
 #: ops that call one function on their inputs: attribute of the function, of the types that go in and come out
 _CALLS = {
@@ -43,7 +43,7 @@ _BRANCHES = frozenset({"If", "StatelessIf"})
 def functions(subject: Subject) -> Iterator[Problem]:
     library = subject.graph.library
     for body in subject.bodies:
-        for node in body.graph.nodes:
+        for node in callers(body.graph):
             yield from _calls(body, node, library)
         if body.function:
             yield from _results(body)
@@ -135,7 +135,7 @@ def _graph(subject: Subject, library: FunctionLibrary) -> Iterator[Problem]:
     callees: dict[str, list[str]] = {name: [] for name in library}
     roots: list[str] = []
     for body in subject.bodies:
-        for node in body.graph.nodes:
+        for node in callers(body.graph):
             for ref in references(node):
                 if ref.name in callees:
                     (callees[body.function] if body.function else roots).append(ref.name)

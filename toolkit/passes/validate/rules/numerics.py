@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from schemas.tensor_pb2 import TensorProto
 from toolkit.errors import GraphmillError
 from toolkit.graph import dtypes
+from toolkit.graph.kinds import NodeKind
 from toolkit.passes.validate.finding import Severity
 from toolkit.passes.validate.registry import Problem, Rule, family
 from toolkit.passes.validate.subject import Subject
@@ -32,8 +33,17 @@ _FORMATS = {"float32": "f", "float64": "d"}
     ),
 )
 def numerics(subject: Subject) -> Iterator[Problem]:
+    clean: set[NodeKind | None] = set()  # kinds of which there is nothing to say
     for body, node in subject.nodes():
-        if node.op != "Const" or node.base is None or "value" not in node.base.attr:
+        if node.op != "Const":
+            continue
+        kind = node.kind
+        if kind is not None:
+            kind = kind.like or kind
+            if kind in clean:
+                continue
+            clean.add(kind)  # until something is found
+        if node.base is None or "value" not in node.base.attr:
             continue
         tensor = node.base.attr["value"].tensor
         if tensor.dtype not in _FLOATING:
@@ -46,6 +56,7 @@ def numerics(subject: Subject) -> Iterator[Problem]:
             ("nan", "infinity", "denormal"), ("NaN", "infinite", "denormal"), counts, strict=True
         ):
             if count:
+                clean.discard(kind)
                 yield Problem(f"numerics/{rule}", f"{count:,} of {total:,} values are {what}", node.name, body.function)
 
 

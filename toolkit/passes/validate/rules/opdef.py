@@ -93,7 +93,7 @@ def _attrs_of(body: Body, node: Node, producer: int) -> Iterator[Problem]:
         if "_class" in node.base.attr and not node.base.attr["_class"].HasField("list"):
             message = "attribute '_class' must be a list of strings, the nodes to be placed with"
             yield Problem("opdef/attr", message, node.name, body.function)
-        for key in node.base.attr:
+        for key in sorted(node.base.attr):  # a map's own order is another in each process
             if key not in known and not key.startswith("_") and node.op not in graph.library:
                 message = f"{node.op} has no attribute '{key}'{did_you_mean(key, known)}"
                 yield Problem("opdef/unknown-attr", message, node.name, body.function)

@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Iterator
 
 from toolkit.formats.io import PROTO_LIMIT
+from toolkit.graph.kinds import NodeKind
 from toolkit.graph.node import Node
 from toolkit.passes.validate.finding import Severity
 from toolkit.passes.validate.registry import Problem, Rule, family
@@ -27,13 +28,23 @@ _WORTH_SHARING = 4096
 def size(subject: Subject) -> Iterator[Problem]:
     constants: dict[bytes, list[tuple[Body, Node, int]]] = {}
     total = 0
+    small: dict[NodeKind, int] = {}  # bytes of what is not worth sharing
     for body, node in subject.nodes():
-        if node.op != "Const" or node.base is None or "value" not in node.base.attr:
+        if node.op != "Const":
+            continue
+        kind = node.kind
+        if kind is not None and kind in small:
+            total += small[kind]
+            continue
+        if node.base is None or "value" not in node.base.attr:
             continue
         tensor = node.base.attr["value"].tensor
         length = tensor.ByteSize()
         total += length
-        if length >= _WORTH_SHARING:
+        if length < _WORTH_SHARING:
+            if kind is not None:
+                small[kind] = length
+        else:
             digest = hashlib.blake2b(tensor.SerializeToString(deterministic=True), digest_size=16).digest()
             constants.setdefault(digest, []).append((body, node, length))
     if total > _NEAR:
