@@ -143,11 +143,14 @@ def _split(
     from toolkit.formats.partitions import write_partition_stream, write_partitions
     from toolkit.formats.report import plural
     from toolkit.graph.check import require_valid
+    from toolkit.graph.garbage import no_collection
+    from toolkit.passes.costs import CrossingBytes
 
-    with models.about(source):
+    with models.about(source), no_collection():
         require_valid(model.graph)
-        parts = splitter.split(model.graph)
-    rows = _crossings(model, parts)
+        sizes = CrossingBytes(model.graph)
+        parts = splitter.split(model.graph, keep=False)
+    rows = _crossings(parts, sizes.of(parts))
     schedule = None if parts.schedule is None else parts.schedule.facts()
     if report is not None and parts.schedule is not None:
         write_output(report, json.dumps({"schedule": schedule, "waits": parts.schedule.waits}, indent=1) + "\n")
@@ -192,11 +195,8 @@ def _say_schedule(schedule: ReceiveSchedule) -> None:
         messages.detail("partition", f"{plural(count, 'receive')} as they were: {reason}")
 
 
-def _crossings(model: Model, parts: Partitioned) -> list[dict[str, Any]]:
+def _crossings(parts: Partitioned, bytes_of: list[int]) -> list[dict[str, Any]]:
     """What crosses, with the bytes that it has as far as shapes tell."""
-    from toolkit.passes.costs import crossing_bytes
-
-    bytes_of = crossing_bytes(model.graph, parts.transfers)
     return [
         {
             "tensor": t.tensor, "name": t.tensor_name, "dtype": str(t.dtype), "from": t.source, "to": t.target,

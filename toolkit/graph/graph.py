@@ -283,6 +283,22 @@ class Graph:
             node.id = position
         self.version += 1
 
+    def adopt(self, node: Node) -> Node:
+        """Append a node of another graph, which is given up for this one; it keeps its inputs, and its id until all are
+        there and `settle` is called.
+
+        Raises:
+            GraphError: the name is taken.
+        """
+        return self._append(node)
+
+    def settle(self) -> None:
+        """Number the nodes anew, and have them belong to this graph, once all of another's have been adopted."""
+        for position, node in enumerate(self.nodes):
+            node.id = position
+            node.graph = self
+        self.version += 1
+
     def keep(self, nodes: list[Node]) -> None:
         """Take all other nodes out; these, in the graph's order, must not use them."""
         if len(nodes) == len(self.nodes):

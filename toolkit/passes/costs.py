@@ -14,19 +14,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from toolkit.errors import GraphmillError
+from toolkit.errors import BugError, GraphmillError
 from toolkit.formats.cluster_speeds import Speed, Speeds
 from toolkit.formats.cost_file import MeasuredCosts, device_type_of, signature_text
 from toolkit.graph.device import DeviceSpec
 from toolkit.graph.dtypes import resource, variant
 from toolkit.graph.graph import Graph
+from toolkit.graph.infer import ShapeMap
 from toolkit.graph.node import Node, Output
 from toolkit.graph.shape import Shape
 from toolkit.graph.shapes.calls import Calls
 from toolkit.graph.shapes.nested import infer_nested
 from toolkit.passes.measure import call_costs
 from toolkit.passes.operations import FREE, VIEWS, operations, size
-from toolkit.passes.partition import Transfer
+from toolkit.passes.partition import Partitioned
 
 #: what an unknown first size counts as, where nobody says
 BATCH = 32
@@ -232,14 +233,33 @@ def elements(shape: Shape, batch: int) -> int:
         return 0
 
 
-def crossing_bytes(graph: Graph, transfers: Sequence[Transfer]) -> list[int]:
-    """The bytes of each transfer between the partitions of a graph, with a batch of 1; none of a control edge."""
-    shapes = infer_nested(graph, Calls())
-    found: list[int] = []
-    for transfer in transfers:
-        if transfer.tensor.startswith("^"):
-            found.append(0)
-            continue
-        output = graph.output(transfer.tensor)
-        found.append(elements(shapes[output], 1) * (transfer.dtype.size or _OPAQUE))
-    return found
+class CrossingBytes:
+    """The bytes of what crosses between the partitions of a graph; to be made before the graph is split."""
+
+    def __init__(self, graph: Graph):
+        self._graph = graph
+        self._shapes: ShapeMap | None = None
+        self._failure: GraphmillError | None = None
+        try:
+            self._shapes = infer_nested(graph, Calls())
+        except GraphmillError as error:  # what is wrong with the split is told first
+            self._failure = error
+
+    def of(self, parts: Partitioned) -> list[int]:
+        """The bytes of each transfer with a batch of 1; none of a control edge.
+
+        Raises:
+            GraphmillError: the graph's shapes cannot be found.
+        """
+        if self._shapes is None:
+            raise self._failure or BugError("no shapes")
+        found: list[int] = []
+        for transfer in parts.transfers:
+            if transfer.tensor.startswith("^"):
+                found.append(0)
+                continue
+            # a graph that was not kept has its nodes in the parts
+            graph = self._graph if len(self._graph) else parts.graphs[transfer.source]
+            output = graph.output(transfer.tensor)
+            found.append(elements(self._shapes[output], 1) * (transfer.dtype.size or _OPAQUE))
+        return found

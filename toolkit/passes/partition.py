@@ -52,10 +52,14 @@ def by_device(node: Node) -> str:
     Raises:
         GraphError: it is not placed.
     """
-    return str(_placed(node))
+    name = _names.get(node.device)
+    if name is None:
+        name = _names[node.device] = str(_placed(node))
+    return name
 
 
 _specs: dict[str, DeviceSpec] = {}
+_names: dict[str, str] = {}  # in full, by what nodes have
 
 
 def _placed(node: Node) -> DeviceSpec:
@@ -145,8 +149,11 @@ class PartitionGraph:
             hint = did_you_mean(self.compress, COMPRESSIONS, then=f"to {' or '.join(COMPRESSIONS)}")
             raise UsageError(f"transfers are not compressed to '{self.compress}'{hint}")
 
-    def split(self, graph: Graph) -> Partitioned:
+    def split(self, graph: Graph, *, keep: bool = True) -> Partitioned:
         """The parts.
+
+        Args:
+            keep: see `partition`; a schedule needs the graph.
 
         Raises:
             UsageError: `by` is unknown.
@@ -156,8 +163,9 @@ class PartitionGraph:
         key = by_task if self.by == "task" else by_device
         compress = COMPRESSIONS[self.compress] if self.compress else None
         parts = partition(
-            graph, key, incarnation=self.incarnation, share_controls=self.share_controls, compress=compress
-        )
+            graph, key, incarnation=self.incarnation, share_controls=self.share_controls, compress=compress,
+            keep=keep or self.schedule is not None,
+        )  # fmt: skip
         if self.schedule is not None:
             parts.schedule = self.schedule(graph, parts)
         return parts
@@ -194,6 +202,7 @@ def partition(
     share_controls: bool = False,
     compress: DType | None = None,
     tag: str = "",
+    keep: bool = True,
 ) -> Partitioned:
     """Split a graph. Without `share_controls` and `compress` what crosses is what crosses in TensorFlow.
 
@@ -203,13 +212,17 @@ def partition(
         share_controls, compress: see `PartitionGraph`.
         tag: in the name of every node that is added. TensorFlow's workers keep the kernels of nodes with a state by
             their names as long as a session lasts, and those of sends and receives are such.
+        keep: whether the graph is needed afterwards; else its nodes become those of the parts, and it has none.
 
     Raises:
         GraphError: a node is not placed; an op needs a reference to a variable in another partition; a loop over
             several partitions has no predicate, or its nodes are malformed.
     """
-    whole, loops = _ControlLoops(graph, key).add()
-    return _Partitioner(whole, key, incarnation, loops, share_controls=share_controls, compress=compress, tag=tag).run()
+    whole, loops = _ControlLoops(graph, key).add(keep=keep)
+    return _Partitioner(
+        whole, key, incarnation, loops, share_controls=share_controls, compress=compress, tag=tag,
+        keep=keep and whole is graph,
+    ).run()  # fmt: skip
 
 
 # -- control loops ---------------------------------------------------------------------------------------
@@ -252,15 +265,16 @@ class _ControlLoops:
         self.graph = graph
         self.key = key
 
-    def add(self) -> tuple[Graph, _Loops]:
-        """A copy of the graph with the control loops that it needs; the graph itself when it needs none."""
+    def add(self, *, keep: bool) -> tuple[Graph, _Loops]:
+        """A copy of the graph with the control loops that it needs; the graph itself when it needs none, or need not
+        be kept."""
         graph = self.graph
         if not any(node.op in ENTER_OPS for node in graph.nodes):
             return graph, _Loops([None] * len(graph), {})
         frames = value_frames(graph)
         if not self._crossings(graph, frames):
             return graph, _Loops(frames, {})
-        whole = graph.copy()
+        whole = graph.copy() if keep else graph
         _gather_plumbing(whole)
         loops = _Loops(frames, {})  # nodes keep their ids, so the frames hold for the copy
         predicates = self._predicates(whole, frames)
@@ -286,9 +300,13 @@ class _ControlLoops:
         places = [self.key(node) for node in graph.nodes]
         needed: dict[tuple[str, str], tuple[StaticFrame, str]] = {}
         for node in graph.nodes:
-            for src in (*(src for src, _ in node.inputs), *node.control_inputs):
+            here = places[node.id]
+            crossing = [src for src, _ in node.inputs if places[src.id] != here]
+            if node.control_inputs:
+                crossing += (src for src in node.control_inputs if places[src.id] != here)
+            for src in crossing:
                 frame = frames[src.id]
-                if frame is None or places[src.id] == places[node.id]:
+                if frame is None:
                     continue
                 ends = (node, src) if src.op in ENTER_OPS else (node,)
                 while frame.parent is not None:
@@ -381,8 +399,13 @@ class _Partitioner:
         share_controls: bool,
         compress: DType | None,
         tag: str,
+        keep: bool,
     ):
+        """Args:
+        keep: make copies of the nodes; else they are moved.
+        """
         self.graph = graph
+        self.keep = keep
         self.tag = tag
         self.share_controls = share_controls
         self.compress = compress
@@ -405,26 +428,43 @@ class _Partitioner:
             part = self.parts.get(place)
             if part is None:
                 part = self.parts[place] = empty.copy()
-            self.copies.append(part.add_copy(node))
+            self.copies.append(part.add_copy(node) if self.keep else part.adopt(node))
         edge = 0
         for node in self.graph.nodes:
             edge = self._connect(node, edge)
         for src, node, number in self.waiting:
             used = self.tensors.get((src.id, self.places[node.id]))
             self.copies[node.id].control_inputs.append(used or self._receive(src, -1, node, -1, number)[0])
+        if not self.keep:
+            self.graph.keep([])
         for part in self.parts.values():
+            if not self.keep:
+                part.settle()
             prune_library(part)
             _drop_missing_colocations(part)
         return self.result
 
     def _connect(self, node: Node, edge: int) -> int:
-        copy, place = self.copies[node.id], self.places[node.id]
+        """Give a node of a part its inputs; returns the number of its last edge."""
+        copy, place, places = self.copies[node.id], self.places[node.id], self.places
+        if not self.keep:
+            for src, _ in node.inputs:
+                if places[src.id] != place:
+                    break
+            else:
+                for src in node.control_inputs:
+                    if places[src.id] != place:
+                        break
+                else:  # everything is as it was
+                    return edge + len(node.inputs) + len(node.control_inputs)
+        inputs: list[Output] = []
+        controls: list[Node] = []
         reads: list[Node] = []  # receives of values of variables
         others: list[Node] = []
         for position, (src, index) in enumerate(node.inputs):
             edge += 1
-            if self.places[src.id] == place:
-                copy.inputs.append(Output(self.copies[src.id], index))
+            if places[src.id] == place:
+                inputs.append(Output(self.copies[src.id], index))
                 others.append(self.copies[src.id])
                 continue
             given = src.output_types[index]
@@ -435,22 +475,23 @@ class _Partitioner:
                     node=node.name,
                 )
             used, recv = self._receive(src, index, node, position, edge)
-            copy.inputs.append(Output(used, 0))
+            inputs.append(Output(used, 0))
             (reads if given.is_ref else others).append(recv)
             if self.share_controls and not given.is_ref and src.op not in SWITCH_OPS:
                 self.tensors.setdefault((src.id, place), recv)
         for src in node.control_inputs:
             edge += 1
-            if self.places[src.id] == place:
-                copy.control_inputs.append(self.copies[src.id])
+            if places[src.id] == place:
+                controls.append(self.copies[src.id])
                 others.append(self.copies[src.id])
             else:
                 if self.share_controls and self._may_share(node):
                     self.waiting.append((src, node, edge))
                     continue
                 used, _ = self._receive(src, -1, node, -1, edge)
-                copy.control_inputs.append(used)
+                controls.append(used)
                 others.append(used)
+        copy.inputs, copy.control_inputs = inputs, controls
         # A variable read across partitions is read when everything else the node waits for has happened.
         if node.op not in MERGE_OPS:
             for recv in reads:
@@ -558,6 +599,9 @@ def _input_on_host(node: Node, position: int) -> bool:
 def _drop_missing_colocations(part: Graph) -> None:
     """`_class` entries whose node is in another partition say nothing any more."""
     for node in part.nodes:
+        kind = node.kind
+        if kind is not None and kind.companions == ():
+            continue
         gone = {b"loc:@" + name.encode() for name in colocations(node) if name not in part}
         if gone:
             kept = [value for value in node.attr("_class") if value not in gone]
