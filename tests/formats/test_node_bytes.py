@@ -73,6 +73,28 @@ def test_what_is_not_usual_in_a_node(block: bytes) -> None:
     assert require_same(data)
 
 
+@pytest.mark.parametrize("size", [1 << 16, 2 << 16])
+def test_where_one_piece_of_the_file_ends(block: bytes, size: int) -> None:
+    """Whatever of a node stands there: bytes of a constant before it push it on, one by one."""
+    graph = GraphDef.FromString(block)
+    few = graph.node[:6]
+    for more in range(size - 400, size + 40, 7):
+        padded = GraphDef(node=few[:2], library=graph.library)
+        node = padded.node.add(name="größe", op="Const")
+        node.attr["value"].tensor.tensor_content = bytes(more)
+        padded.node.extend(few[2:])
+        padded.node.add(name="end", op="NoOp", input=["^größe", "^x"])
+        assert require_same(padded.SerializeToString(deterministic=True))
+
+
+def test_a_node_with_more_inputs_than_a_piece_has_bytes(block: bytes) -> None:
+    graph = GraphDef.FromString(block)
+    names = [node.name for node in graph.node]
+    graph.node.add(name="all", op="NoOp", input=[f"^{name}" for name in names] * 12)
+    graph.node.add(name="a" * (1 << 17), op="NoOp", input=["^all"])
+    assert require_same(graph.SerializeToString(deterministic=True))
+
+
 IRREGULAR = {
     "a name twice": b"\x0a\x06\x0a\x01a\x12\x01A" * 2,
     "an input that does not exist": b"\x0a\x09\x0a\x01a\x12\x01A\x1a\x01b",

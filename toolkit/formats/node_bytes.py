@@ -287,8 +287,8 @@ class _Reader:
         found = cast("dict[str, Any]", self.first)
         for key, output in found.items():
             found[key] = output[0]
-        for key, name in self.odd.items():
-            found[name] = found.pop(key)
+        if self.odd:
+            found = {self.odd.get(key, key): node for key, node in found.items()}
         return cast("dict[str, Node]", found)
 
     def _kind(self, op: str, tail: bytes) -> NodeKind:
