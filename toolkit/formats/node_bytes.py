@@ -165,8 +165,7 @@ class _Reader:
                 if base + size > total:
                     raise _IrregularError
                 # of a large node, what stands before its attributes
-                size_of_piece = size if size < _PIECE else self._head(base, base + size) + _HEAD
-                data = whole[base : base + max(size_of_piece, _PIECE)]
+                data = whole[base : base + (_PIECE if size < _PIECE else self._head(base, base + size) + _HEAD)]
                 text, end, at, stop = data.decode("latin-1"), len(data), 0, size
             if data[at] != _NAME:
                 raise _IrregularError
