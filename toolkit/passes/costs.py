@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from toolkit.errors import BugError, GraphmillError
+from toolkit.errors import GraphmillError
 from toolkit.formats.cluster_speeds import Speed, Speeds
 from toolkit.formats.cost_file import MeasuredCosts, device_type_of, signature_text
 from toolkit.graph.device import DeviceSpec
@@ -238,12 +238,11 @@ class CrossingBytes:
 
     def __init__(self, graph: Graph):
         self._graph = graph
-        self._shapes: ShapeMap | None = None
-        self._failure: GraphmillError | None = None
+        self._shapes: ShapeMap | GraphmillError
         try:
             self._shapes = infer_nested(graph, Calls())
         except GraphmillError as error:  # what is wrong with the split is told first
-            self._failure = error
+            self._shapes = error
 
     def of(self, parts: Partitioned) -> list[int]:
         """The bytes of each transfer with a batch of 1; none of a control edge.
@@ -251,8 +250,8 @@ class CrossingBytes:
         Raises:
             GraphmillError: the graph's shapes cannot be found.
         """
-        if self._shapes is None:
-            raise self._failure or BugError("no shapes")
+        if isinstance(self._shapes, GraphmillError):
+            raise self._shapes
         found: list[int] = []
         for transfer in parts.transfers:
             if transfer.tensor.startswith("^"):
