@@ -225,3 +225,29 @@ def test_variables_are_updated_together(name: str) -> None:
     for one, other in zip(found["GPU"], found["CPU"], strict=True):
         # four updates of up to eight roundings each; weights move by less than 0.1 times four
         tolerance.assert_within(one, other, tolerance.likely(4 * 8) * (np.abs(other) + 0.4), name)
+
+
+@pytest.mark.parametrize("form", ["NHWC", "NCHW"])
+def test_batch_norms_of_training(form: str) -> None:
+    """A residual block and its gradients: statistics and sums in one pass each, what is elementwise fused."""
+    shape = (3, 6, 5, 8) if form == "NHWC" else (3, 8, 6, 5)
+
+    def norm(x: Any, seed: int) -> tuple[Any, list[Any]]:
+        scale, offset = gm.constant(1 + normal(8, seed=seed) * np.float32(0.1)), gm.constant(normal(8, seed=seed + 1))
+        nothing = gm.constant(np.zeros(0, np.float32))
+        made = ops.fused_batch_norm_v3(x, scale, offset, nothing, nothing, is_training=True, data_format=form)
+        return made[0], [scale, offset, made[1], made[2]]
+
+    def build(x: Any) -> list[Any]:
+        first, of_first = norm(x * 0.5 + normal(*shape, seed=8), 1)
+        y = ops.max_pool(gm.relu(first), [1, 1, 1, 1], [1, 1, 1, 1], "SAME")
+        second, of_second = norm(y, 3)
+        third, of_third = norm(x, 5)
+        z = gm.relu(second + third)
+        sources = [x, *of_first[:2], *of_second[:2], *of_third[:2]]
+        loss = gm.reduce_sum(z * normal(*shape, seed=9))
+        return [z, *of_first[2:], *of_second[2:], *gradients([loss], sources)]
+
+    lines = fused(build, normal(*shape))
+    kinds = [sum(f" {kind} " in line for line in lines) for kind in ("gpu_moments", "gpu_norm_sums")]
+    assert kinds == [3, 3] and sum("through the relu" in line for line in lines) == 1, lines

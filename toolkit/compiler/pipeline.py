@@ -357,6 +357,12 @@ def _fuse_convolutions(block: Block, to: Compilation) -> None:
     fuse_convolutions(block, to.excluded_by_name, may_change_variables)
 
 
+def _split_norms(block: Block, to: Compilation) -> None:
+    from toolkit.compiler.backends.cuda.norms import split_norms
+
+    split_norms(block, to.excluded_by_name)
+
+
 def _sink_updates(block: Block, to: Compilation) -> None:
     from toolkit.compiler.backends.cuda.updates import sink_updates
 
@@ -463,6 +469,7 @@ CUDA_PASSES: Sequence[Pass] = (
     Pass("sink_updates", _sink_updates),
     Pass("fuse_convolutions", _fuse_convolutions),
     Pass("fuse_products", _fuse_products),
+    Pass("split_norms", _split_norms),
     Pass("gather_kernels", _gather_kernels),
     Pass("gather_updates", _gather_updates),
 )  # fmt: skip

@@ -8,6 +8,8 @@ from toolkit.kernels.gpu.operators import gpu_operator
 
 #: what the step is called: no op of graphs, whose kernels have more outputs
 BATCH_NORM_STEP = "_BatchNormInference"
+#: steps of training: what a norm makes of an element, and its gradient
+NORM_STEP, NORM_GRADIENT_STEP = "_Normalize", "_NormalizeGradient"
 
 
 @gpu_operator(BATCH_NORM_STEP, kinds="f", attributes=("epsilon",), weight=8)
@@ -18,3 +20,17 @@ def batch_norm(
     one = k.number(1.0, x.type)
     factor = k.mul(scale, k.div(one, k.intrinsic("sqrt", k.add(variance, k.number(epsilon, x.type)))))
     return k.add(k.mul(k.sub(x, mean), factor), offset)
+
+
+@gpu_operator(NORM_STEP, kinds="f", weight=3)
+def normalize(k: KernelBuilder, x: Value, mean: Value, factor: Value, offset: Value) -> Value:
+    """(x - mean) * factor + offset, in this order: what is near the mean keeps its digits."""
+    return k.add(k.mul(k.sub(x, mean), factor), offset)
+
+
+@gpu_operator(NORM_GRADIENT_STEP, kinds="f", weight=5)
+def normalize_gradient(
+    k: KernelBuilder, dy: Value, x: Value, mean: Value, shift: Value, slope: Value, size: Value
+) -> Value:
+    """(dy - shift - (x - mean) * slope) * size; see `ChannelGradients`."""
+    return k.mul(k.sub(k.sub(dy, shift), k.mul(k.sub(x, mean), slope)), size)

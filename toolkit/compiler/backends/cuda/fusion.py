@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from toolkit.compiler.backends.cuda.operations import FusedKernelCall, FusedRowsCall
+from toolkit.compiler.backends.cuda.operations import FusedKernelCall, FusedRowsCall, NormGradientStep, NormStep
 from toolkit.compiler.ir.block import Block
 from toolkit.compiler.ir.conditions import Conditions
 from toolkit.compiler.ir.operation import Operation
@@ -41,6 +41,8 @@ _REDUCTION_WEIGHT = 20
 #: instructions of a kernel, by the weights of `nests`: compiling takes time by its length, and registers run out
 _MOST_WEIGHT = 2000
 _DEVICE = "GPU"
+#: operations that are there to be fused; alone they are a kernel of one step
+_STEPS = (NormStep, NormGradientStep)
 #: batch norms at inference, whose five inputs are a tensor and a number for each channel
 BATCH_NORMS = frozenset({"FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3"})
 
@@ -61,7 +63,8 @@ def gather_kernels(
 
     def flush(group: Group) -> None:
         groups.remove(group)
-        operations.extend(group.operations if len(group.operations) == 1 else [_joined(group)])
+        alone = len(group.operations) == 1 and not isinstance(group.operations[0], _STEPS)
+        operations.extend(group.operations if alone else [_joined(group)])
 
     for operation in block.operations:
         key = None if refused(operation) else _key(operation, groups)
@@ -167,6 +170,8 @@ def _is_reduction(operation: Operation) -> bool:
 
 def _is_candidate(operation: Operation) -> bool:
     """Whether the generator writes it, and all of it is in the device's memory."""
+    if isinstance(operation, _STEPS):
+        return True
     if not isinstance(operation, Call) or not operation.outputs:
         return False
     target, node = operation.outputs[0].shape, operation.step.node
@@ -198,6 +203,9 @@ def _strides(operation: Operation, index: int, target: tuple[int, ...] | None = 
     shape = operation.inputs[index].shape
     target = operation.outputs[0].shape if target is None else target
     assert target is not None and shape is not None
+    if isinstance(operation, _STEPS) and len(shape) == 1:
+        axis = 1 if operation.channels_first else len(target) - 1
+        return tuple(int(at == axis) for at in range(len(target)))
     per_channel = (index == 1 and operation.op.startswith("BiasAdd")) or (index > 0 and operation.op in BATCH_NORMS)
     if per_channel and len(shape) == 1:
         axis = 1 if is_channels_first(operation) else len(target) - 1

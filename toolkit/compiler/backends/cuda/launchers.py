@@ -5,27 +5,37 @@ That takes the operation's inputs, in the order of its fields, and gives its out
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from toolkit.compiler.backends.cuda.operations import (
+    ChannelGradients,
+    ChannelMoments,
     FusedKernelCall,
     FusedRowsCall,
     LibraryConvolution,
     LibraryProduct,
     UpdatesCall,
 )
+from toolkit.compiler.ir import relations
 from toolkit.kernels.cuda.convolving import Folding, Fused, convolve
 from toolkit.kernels.cuda.device import CudaDevice
 from toolkit.kernels.cuda.memory import GpuArray
+from toolkit.kernels.cuda.nn import batch_norm, channel_sums
 from toolkit.kernels.cuda.products import multiply
 from toolkit.kernels.gpu import nests, row_nests
 from toolkit.kernels.gpu.nests import FusedKernel, NestOperand
 from toolkit.kernels.gpu.nn_conv import layers
 from toolkit.kernels.gpu.optimizers import update_together
 from toolkit.kernels.registry import KernelNode
+from toolkit.kernels.tensors import F32
 
 Launch = Callable[..., list[GpuArray]]
+#: of `ChannelMoments`, where the norm is FusedBatchNormV3
+_OUTPUTS_WITH_THIRD = 6
 
 
 def _nest(device: CudaDevice, operation: FusedKernelCall) -> Launch:
@@ -88,6 +98,43 @@ def _convolution(device: CudaDevice, operation: LibraryConvolution) -> Launch:
     return launch
 
 
+def _sides(shape: tuple[int, ...], *, first: bool) -> tuple[int, int, int]:
+    """A shape as (outer, channels, inner)."""
+    if first:
+        return shape[0], shape[1], math.prod(shape[2:])
+    return math.prod(shape[:-1]), shape[-1], 1
+
+
+def _moments(device: CudaDevice, operation: ChannelMoments) -> Launch:
+    sides = _sides(relations.shape(operation.x), first=operation.channels_first)
+    epsilon, has_third = float(np.float32(operation.epsilon)), len(operation.outputs) == _OUTPUTS_WITH_THIRD
+
+    def launch(x: GpuArray, scale: GpuArray) -> list[GpuArray]:
+        mean, biased, unbiased = channel_sums.reduced(device, channel_sums.MOMENTS, [x], [], sides, F32)
+        # what is added to x * factor is not asked for: the norm's step takes the mean away first
+        factor, _ = batch_norm.launch_affine(device, scale, scale, mean, biased, epsilon)
+        third = [device.empty((0,), F32)] if has_third else []
+        return [mean, unbiased, mean, biased, *third, factor]
+
+    return launch
+
+
+def _norm_sums(device: CudaDevice, operation: ChannelGradients) -> Launch:
+    sides = _sides(relations.shape(operation.x), first=operation.channels_first)
+    epsilon = float(np.float32(operation.epsilon))
+    what = channel_sums.NORM_GRADIENTS if operation.factor is None else channel_sums.RELU_NORM_GRADIENTS
+
+    def launch(
+        dy: GpuArray, x: GpuArray, scale: GpuArray, mean: GpuArray, variance: GpuArray, *relu: GpuArray
+    ) -> list[GpuArray]:
+        inverse = batch_norm.inverse_deviation(device, variance, epsilon)
+        d_offset, d_scale = channel_sums.reduced(device, what, [dy, x], [mean, inverse, *relu], sides, F32)
+        vectors = batch_norm.gradient_vectors(device, d_offset, d_scale, scale, inverse, sides[0] * sides[2])
+        return [d_scale, d_offset, inverse, *vectors]
+
+    return launch
+
+
 def updates(device: CudaDevice, operation: UpdatesCall) -> Callable[..., None]:
     """What changes variables together: called with the step, the variables, the gradients and the other numbers."""
     return update_together(device.for_node(operation.name), [KernelNode(step.node) for step in operation.steps])
@@ -99,4 +146,6 @@ LAUNCHERS: dict[type, Callable[[CudaDevice, Any], Launch]] = {
     FusedRowsCall: _rows,
     LibraryProduct: _product,
     LibraryConvolution: _convolution,
+    ChannelMoments: _moments,
+    ChannelGradients: _norm_sums,
 }

@@ -10,7 +10,7 @@ from toolkit.compiler.ir.fields import operand, operands
 from toolkit.compiler.ir.operation import Operation
 from toolkit.compiler.ir.traits import Trait
 from toolkit.compiler.ir.value import Value
-from toolkit.kernels.gpu import row_nests
+from toolkit.kernels.gpu import operators_norms, row_nests
 from toolkit.kernels.gpu.nests import NestStep
 
 
@@ -78,6 +78,104 @@ class FusedRowsCall(Operation, mnemonic="gpu_rows"):
         for output, place in zip(self.outputs, self.stores, strict=True):
             if output.shape not in ((self.shape,) if whole[place] else (rows, (*rows, 1))):
                 yield f"{relations.text(output)} of a kernel over rows of {list(self.shape)}"
+
+
+class ChannelMoments(Operation, mnemonic="gpu_moments"):
+    """Mean and variance of each channel, in one pass, and the factor scale / sqrt(variance + epsilon).
+
+    Its outputs are those of a batch norm in training but for the first one: mean, unbiased variance, mean, biased
+    variance, and an empty tensor if the norm has it; then the factor.
+
+    Attributes:
+        x: float32 [batch, spatial..., channels], or channels behind the batch.
+        scale: [channels].
+    """
+
+    x: Value = operand()
+    scale: Value = operand()
+    epsilon: float
+    channels_first: bool
+
+    def computed_by(self) -> str | None:
+        return "statistics of channels in one pass"
+
+    def verify(self) -> Iterator[str]:
+        channels = relations.shape(self.scale)
+        for value in (*self.outputs[:4], self.outputs[-1]):
+            if value.shape != channels:
+                yield f"{relations.text(value)} of a norm of {list(channels)} channels"
+
+
+class ChannelGradients(Operation, mnemonic="gpu_norm_sums"):
+    """The sums over each channel that the gradient of a batch norm takes, in one pass.
+
+    Its outputs are the gradients by scale, sum(dy * normal), and by offset, sum(dy), with normal = (x - mean) * inverse
+    and inverse = 1 / sqrt(variance + epsilon); then inverse, and for dx = (dy - shift - (x - mean) * slope) * size:
+    shift = sum(dy) / n, slope = inverse * sum(dy * normal) / n, size = scale * inverse, for n elements of a channel.
+
+    Attributes:
+        dy: by what the norm gives; or by the relu of it, where factor and offset are.
+        x, scale, mean, variance: those of the norm.
+        factor, offset: of the norm: dy counts where (x - mean) * factor + offset is above 0.
+    """
+
+    dy: Value = operand()
+    x: Value = operand()
+    scale: Value = operand()
+    mean: Value = operand()
+    variance: Value = operand()
+    factor: Value | None = operand(default=None)
+    offset: Value | None = operand(default=None)
+    epsilon: float
+    channels_first: bool
+
+    def computed_by(self) -> str | None:
+        return f"sums over channels in one pass{'' if self.factor is None else ', through the relu'}"
+
+    def verify(self) -> Iterator[str]:
+        yield from relations.same("a norm's input and gradient", self.x, self.dy)
+        channels = relations.shape(self.scale)
+        for value in self.outputs:
+            if value.shape != channels:
+                yield f"{relations.text(value)} of a norm of {list(channels)} channels"
+
+
+class NormStep(Operation, mnemonic="gpu_norm"):
+    """(x - mean) * factor + offset for each element, which is fused with what is around it.
+
+    Attributes:
+        mean, factor, offset: a number for each channel.
+    """
+
+    op = operators_norms.NORM_STEP
+    x: Value = operand()
+    mean: Value = operand()
+    factor: Value = operand()
+    offset: Value = operand()
+    channels_first: bool
+
+    def verify(self) -> Iterator[str]:
+        yield from relations.same("a norm's input and output", self.x, self.output)
+
+
+class NormGradientStep(Operation, mnemonic="gpu_norm_gradient"):
+    """(dy - shift - (x - mean) * slope) * size for each element, which is fused with what is around it.
+
+    Attributes:
+        mean, shift, slope, size: a number for each channel (`ChannelGradients`).
+    """
+
+    op = operators_norms.NORM_GRADIENT_STEP
+    dy: Value = operand()
+    x: Value = operand()
+    mean: Value = operand()
+    shift: Value = operand()
+    slope: Value = operand()
+    size: Value = operand()
+    channels_first: bool
+
+    def verify(self) -> Iterator[str]:
+        yield from relations.same("a norm's input and gradients", self.x, self.dy, self.output)
 
 
 class UpdatesCall(Operation, mnemonic="gpu_updates", traits=Trait.EFFECT):

@@ -148,3 +148,34 @@ def launch_gradient(
     given = (dy, x, scale, inverse, *sums, dx) if sums else (dy, scale, inverse, dx)
     more = (float(count // channels),) if sums else ()
     device.launch(kernel, blocks_of(count), *given, *_sides(channels, inner), count, *more)
+
+
+@functools.cache
+def gradient_vectors_kernel() -> SimtKernel:
+    """Of each channel what its elements' gradients are computed with: shift, slope and size."""
+    k = KernelBuilder("batch_norm_gradient_vectors", BLOCK)
+    d_offset, d_scale, scale, inverse = (
+        k.buffer(name, "float") for name in ("d_offset", "d_scale", "scale", "inverse")
+    )
+    shift, slope, size = (k.buffer(name, "float", written=True) for name in ("shift", "slope", "size"))
+    number, channels = k.scalar("positions", "float"), k.scalar("channels", "i32")
+    c = k.global_thread()
+    with k.when(k.compare("slt", c, channels)):
+        factor = k.load(inverse, c)
+        k.store(shift, c, k.div(k.load(d_offset, c), number))
+        k.store(slope, c, k.mul(factor, k.div(k.load(d_scale, c), number)))
+        k.store(size, c, k.mul(k.load(scale, c), factor))
+    return k.finish()
+
+
+def gradient_vectors(device: Any, d_offset: Any, d_scale: Any, scale: Any, inverse: Any, count: int) -> list[Any]:
+    """Shift, slope and size of dx = (dy - shift - (x - mean) * slope) * size.
+
+    Args:
+        count: elements of a channel.
+    """
+    made = [device.empty(scale.shape, scale.dtype) for _ in range(3)]
+    channels = scale.shape[0]
+    kernel = gradient_vectors_kernel()
+    device.launch(kernel, blocks_of(channels), d_offset, d_scale, scale, inverse, *made, float(count), channels)
+    return made

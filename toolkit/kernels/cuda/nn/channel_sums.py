@@ -113,7 +113,25 @@ def _gradients_add(
 
 NORM_GRADIENTS = ChannelReduction("norm_gradients", 2, 2, 2, _gradients_add, _sum_merge, _as_they_are, 2)
 
-_REDUCTIONS = {each.name: each for each in (SUM, MOMENTS, NORM_GRADIENTS)}
+
+def _relu_gradients_add(
+    k: KernelBuilder, state: Sequence[RegisterVariable], values: Sequence[Lanes], vectors: Sequence[Lanes]
+) -> None:
+    """The same where dy is by a relu of (x - mean) * factor + offset, computed as the norm computes it."""
+    dy, x = values
+    mean, inverse, factor, offset = vectors
+    centered = k.sub(x, mean)
+    passes = k.compare("ogt", k.add(k.mul(centered, factor), offset), k.number(0.0, dy.type))
+    dy = k.select(passes, dy, k.number(0.0, dy.type))
+    state[0].set(k.add(state[0].get(), dy))
+    state[1].set(k.fma(dy, k.mul(centered, inverse), state[1].get()))
+
+
+RELU_NORM_GRADIENTS = ChannelReduction(
+    "relu_norm_gradients", 2, 4, 2, _relu_gradients_add, _sum_merge, _as_they_are, 2
+)  # fmt: skip
+
+_REDUCTIONS = {each.name: each for each in (SUM, MOMENTS, NORM_GRADIENTS, RELU_NORM_GRADIENTS)}
 
 
 @functools.cache
