@@ -16,9 +16,14 @@ _LISTS = frozenset({"StackPushV2", "StackPopV2", "StackPush", "StackPop", "Tenso
 _CHECKS = frozenset({"CheckNumerics", "CheckNumericsV2", "EnsureShape", "Assert", "Placeholder", "PlaceholderV2"})
 
 
+#: they look at variables, and leave them as they are
+_LOOKS = frozenset({"ReadVariableOp", "_ReadVariablesOp", "VarHandleOp", "VarIsInitializedOp", "IsVariableInitialized",
+                    "VariableShape"})  # fmt: skip
+
+
 def may_change_variables(operation: Operation) -> bool:
     """Whether arrays that were read before may hold something else after an operation."""
-    if isinstance(operation, Test) or operation.has(Trait.READS_VARIABLE) or operation.op in _LISTS | SEND_OPS:
+    if isinstance(operation, Test) or operation.has(Trait.READS_VARIABLE) or operation.op in _LISTS | _LOOKS | SEND_OPS:
         return False
     return has_effect(operation)
 

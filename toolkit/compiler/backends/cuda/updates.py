@@ -49,8 +49,12 @@ def sink_updates(block: Block) -> None:
         takes = any(value in made for value in operation.inputs)
         decided = any(value in made for value, _ in operation.predicates)
         read = _read_variable(operation)
-        is_apart = read is not None and read not in changed and None not in changed
-        if takes or decided or not (is_apart or _is_blind(operation)):
+        is_of_changed = read in changed or None in changed
+        if read is not None and is_of_changed and not (takes or decided):  # it waits for them, until somebody takes it
+            waiting.append(operation)
+            made.update(operation.outputs)
+            continue
+        if takes or decided or (read is None and not _is_blind(operation)):
             flush()
         operations.append(operation)
     flush()
