@@ -30,11 +30,14 @@ from toolkit.kernels.tensors import F32
 
 #: int8 weights are 128 steps at most
 _MOST_STEPS = 128
-#: how far from a whole number of steps a weight may be: it, a factor folded into it and the largest weight, which says
-#: how large a step is, were rounded to float32 at most four times together, by 2^-24 of 128 steps each
-_ROUNDED = 4 * _MOST_STEPS * 2.0**-24
+#: how far from a whole number of steps a weight may be: it, a factor folded into it, both of the largest weight, which
+#: says how large a step is, the step and the quotient were rounded to float32, by 2^-24 of 128 steps each
+_ROUNDED = 6 * _MOST_STEPS * 2.0**-24
 #: products that are looked at first: hardly any weights that were not quantized pass them
 _SAMPLE = 16
+#: products that are looked at together, which stay in the cache
+_ROWS = 128
+_TINY = np.finfo(np.float32).tiny
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,27 +118,46 @@ def whole_multiples(weights: Any) -> tuple[Any, Any] | None:
     Returns:
         None if those of an output are no whole multiples, up to 128, of any step.
     """
-    peaks = np.abs(weights).max(axis=0, initial=0).astype(np.float64)
+    peaks = np.maximum(weights.max(axis=0, initial=0), -weights.min(axis=0, initial=0))
     if not np.isfinite(peaks).all():
         return None
+    # the second time where those looked at first say too little, being 0
+    for looked_at in (weights[:: max(1, len(weights) // _SAMPLE)], weights):
+        steps = _steps(looked_at, peaks)
+        if steps is None:
+            return None
+        numbers = _counted(weights, steps)
+        if numbers is not None:
+            return numbers, steps
+    return None
+
+
+def _steps(weights: Any, peaks: Any) -> Any:
+    """A step for each column that it is made of; None where there is none."""
     steps = np.ones_like(peaks)
     left = np.flatnonzero(peaks)
     for count in (_MOST_STEPS - 1, _MOST_STEPS, *range(_MOST_STEPS - 2, 0, -1)):
         if not left.size:
             break
-        tried = peaks[left] / count
-        fits = _are_whole(weights[:_SAMPLE, left], tried)
-        fits[fits] = _are_whole(weights[:, left[fits]], tried[fits])
+        tried = peaks[left] / F32.type(count)
+        if (tried < _TINY).any():
+            return None
+        counts = weights[:, left] / tried
+        fits = (np.abs(counts - np.rint(counts)) <= _ROUNDED).all(axis=0)
         steps[left[fits]] = tried[fits]
         left = left[~fits]
-    if left.size:
-        return None
-    numbers = np.rint(weights / steps)
-    is_int8 = (numbers.min(initial=0) >= -_MOST_STEPS) and (numbers.max(initial=0) < _MOST_STEPS)
-    return (numbers.astype(np.int8), steps.astype(np.float32)) if is_int8 else None
+    return None if left.size else steps
 
 
-def _are_whole(weights: Any, steps: Any) -> Any:
-    """Of each column, whether it is made of whole steps."""
-    counts = weights / steps
-    return (np.abs(counts - np.rint(counts)) <= _ROUNDED).all(axis=0)
+def _counted(weights: Any, steps: Any) -> Any:
+    """How many steps each weight is, int8; None where one is no whole number of them that int8 has."""
+    numbers = np.empty(weights.shape, np.int8)
+    for start in range(0, len(weights), _ROWS):
+        counts = weights[start : start + _ROWS] / steps
+        whole = np.rint(counts)
+        counts -= whole
+        is_int8 = whole.min(initial=0) >= -_MOST_STEPS and whole.max(initial=0) < _MOST_STEPS
+        if not is_int8 or max(counts.max(initial=0), -counts.min(initial=0)) > _ROUNDED:
+            return None
+        numbers[start : start + _ROWS] = whole
+    return numbers

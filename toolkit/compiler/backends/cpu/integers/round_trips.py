@@ -133,10 +133,10 @@ class _RoundTrips:
         if whole is None:
             return None
         numbers, steps = whole
-        wide = numbers.astype(np.int64)
-        if largest_sum(wide, 255) >= _LIMIT:
+        if len(numbers) * 128 * 255 >= _LIMIT and largest_sum(numbers.astype(np.int64), 255) >= _LIMIT:
             return None
-        return _Weights(form, numbers.reshape(weights.shape), steps, wide.sum(axis=0).astype(np.float64))
+        sums = numbers.sum(axis=0, dtype=np.int64).astype(np.float64)
+        return _Weights(form, numbers.reshape(weights.shape), steps, sums)
 
     def _can_follow(self, operation: Convolution | MatMul) -> bool:
         """Whether what is done to the sums can be done in 8 bits too."""
