@@ -49,13 +49,15 @@ from commands.main import run
 code = run(["run", sys.argv[1], "--feed", "x=[[1,2]]", "--fetch", "y"])
 print(code, [name for name in sys.modules if name.startswith(tuple(sys.argv[2:]))])
 """
-#: what other options of the command ask for
+#: what other options of the command ask for, and what learns
 OF_OPTIONS = (
     "toolkit.runtime.compare", "toolkit.runtime.probes.calibration", "toolkit.runtime.probes.dump",
     "toolkit.runtime.probes.measure", "toolkit.runtime.probes.numerics", "toolkit.runtime.probes.profile",
     "toolkit.runtime.probes.trace", "toolkit.runtime.saved_model", "toolkit.runtime.timing",
     "toolkit.runtime.training.hooks.checkpoint", "toolkit.runtime.training.hooks.logging",
-    "toolkit.runtime.training.hooks.progress", "toolkit.runtime.training.session_manager", "numpy.random",
+    "toolkit.compiler.backends.cpu.learning.rows", "toolkit.compiler.backends.cpu.learning.training",
+    "toolkit.compiler.backends.cpu.learning.updates", "toolkit.runtime.training.hooks.progress",
+    "toolkit.runtime.training.session_manager", "numpy.random",
 )  # fmt: skip
 
 

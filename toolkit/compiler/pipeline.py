@@ -28,9 +28,6 @@ from toolkit.compiler.backends.cpu.emission.instance import Emitted
 from toolkit.compiler.backends.cpu.emission.staging import alias_of, may_expose, reusable, stage_inputs
 from toolkit.compiler.backends.cpu.emission.writers import WRITERS, is_emitted
 from toolkit.compiler.backends.cpu.learning.pools import lower_pool_gradients, lower_pools
-from toolkit.compiler.backends.cpu.learning.rows import has_rows, lower_rows
-from toolkit.compiler.backends.cpu.learning.training import turn_gradients
-from toolkit.compiler.backends.cpu.learning.updates import has_updates, lower_updates
 from toolkit.compiler.backends.cpu.networks.activations import split_activations
 from toolkit.compiler.backends.cpu.networks.depthwise import lower_depthwise
 from toolkit.compiler.backends.cpu.networks.hosts import lower_hosts
@@ -46,6 +43,7 @@ from toolkit.compiler.ir.effects import has_effect, may_change_variables
 from toolkit.compiler.ir.errors import NotSupportedError, PassFailedError
 from toolkit.compiler.ir.operation import Operation
 from toolkit.compiler.ir.operations.calls import Loop
+from toolkit.compiler.ir.operations.products import ConvolutionInputGradient
 from toolkit.compiler.ir.operations.recurrent import RecurrentLayer, is_recurrent
 from toolkit.compiler.ir.operations.sequences import TensorSequence
 from toolkit.compiler.ir.traits import Trait
@@ -315,11 +313,24 @@ def _lower_pool_gradients(block: Block, to: Compilation) -> None:
     lower_pool_gradients(block, to.threads, to.target.pools.least)
 
 
+def _turn_gradients(block: Block, to: Compilation) -> None:
+    if any(isinstance(operation, ConvolutionInputGradient) for operation in block.operations):
+        from toolkit.compiler.backends.cpu.learning.training import turn_gradients
+
+        turn_gradients(block)
+
+
 def _has_rows(block: Block, to: Compilation) -> bool:
+    if not any("Gather" in operation.op or "Scatter" in operation.op for operation in block.operations):
+        return False
+    from toolkit.compiler.backends.cpu.learning.rows import has_rows
+
     return has_rows(block, to.target.tables.least)
 
 
 def _lower_rows(block: Block, to: Compilation) -> None:
+    from toolkit.compiler.backends.cpu.learning.rows import lower_rows
+
     lower_rows(block, to.running, to.excluded_by_name, to.target.tables)
 
 
@@ -383,8 +394,12 @@ def _gather_nests(block: Block, to: Compilation) -> None:
 
 
 def _lower_updates(block: Block, to: Compilation) -> None:
-    native = to.settings.native and has_updates(block) and compiler() is not None
+    if not any("Apply" in operation.op for operation in block.operations):
+        return
+    native = to.settings.native and compiler() is not None
     if native or to.onednn:
+        from toolkit.compiler.backends.cpu.learning.updates import lower_updates
+
         lower_updates(block, to.running, to.refused, to.target, native=native, onednn=to.onednn)
 
 
@@ -432,7 +447,7 @@ PASSES: Sequence[Pass] = (
     Pass("compile_layers", _compile_layers, _NATIVE | _COMPILER, finds=_has_layers),
     Pass("find_accumulations", _find_accumulations, _ONEDNN, _LOOP),
     Pass("lower_batch_norms", _lower_batch_norms, _ONEDNN),
-    Pass("turn_gradients", lambda block, to: turn_gradients(block), _ONEDNN),
+    Pass("turn_gradients", _turn_gradients, _ONEDNN),
     Pass("lower_pool_gradients", _lower_pool_gradients, _ONEDNN | _NATIVE),
     Pass("fuse_epilogues", lambda block, to: fuse_epilogues(block, to.refused), _ONEDNN, _BOTH),
     Pass("merge_padding", lambda block, to: merge_padding(block), _ONEDNN),

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from importlib import import_module
+from typing import Any
 
 import numpy as np
 
@@ -67,14 +69,6 @@ from toolkit.compiler.backends.cpu.learning.pools import (
     write_tiled_pool,
     write_tiled_pool_gradient,
 )
-from toolkit.compiler.backends.cpu.learning.rows import write_gather_rows, write_scatter_rows
-from toolkit.compiler.backends.cpu.learning.training import (
-    write_conv_filter,
-    write_conv_input,
-    write_flip_filter,
-    write_pool_gradient,
-)
-from toolkit.compiler.backends.cpu.learning.updates import write_update
 from toolkit.compiler.backends.cpu.networks.activations import write_activate
 from toolkit.compiler.backends.cpu.networks.depthwise import write_depthwise
 from toolkit.compiler.backends.cpu.networks.norms import write_batch_norm, write_batch_norm_gradient
@@ -342,6 +336,16 @@ def write_stage(emitter: Emitter, operation: StagedCopy) -> None:
     emitter.line(f"copyto({emitter.read(operation.output)}, {emitter.read(operation.input)})")
 
 
+def _of_learning(module: str, name: str) -> Writer:
+    """A writer of what programs that learn have, or look rows up, imported when there is something to write."""
+
+    def write(emitter: Emitter, operation: Any) -> None:
+        writer: Writer = getattr(import_module(f"toolkit.compiler.backends.cpu.learning.{module}"), name)
+        writer(emitter, operation)
+
+    return write
+
+
 WRITERS: dict[type[Operation], Writer] = {
     Int8Convolution: write_int8_conv,
     Int8MatMul: write_int8_matmul,
@@ -357,12 +361,12 @@ WRITERS: dict[type[Operation], Writer] = {
     Concat: write_concat,
     Convert: write_convert,
     Convolution: write_conv,
-    ConvolutionFilterGradient: write_conv_filter,
-    ConvolutionInputGradient: write_conv_input,
+    ConvolutionFilterGradient: _of_learning("training", "write_conv_filter"),
+    ConvolutionInputGradient: _of_learning("training", "write_conv_input"),
     DepthwiseConvolution: write_depthwise,
     Elementwise: write_elementwise,
-    FlipFilter: write_flip_filter,
-    GatherRows: write_gather_rows,
+    FlipFilter: _of_learning("training", "write_flip_filter"),
+    GatherRows: _of_learning("rows", "write_gather_rows"),
     GruLayer: write_layer,
     Join: write_join,
     LayerNorm: write_layer_norm,
@@ -374,11 +378,11 @@ WRITERS: dict[type[Operation], Writer] = {
     Permute: write_permute,
     PackedGemm: write_panels,
     Pool: write_pool,
-    PoolGradient: write_pool_gradient,
+    PoolGradient: _of_learning("training", "write_pool_gradient"),
     Reduce: write_reduce,
     ReluGradient: write_relu_gradient,
     Resize: write_resize,
-    ScatterRows: write_scatter_rows,
+    ScatterRows: _of_learning("rows", "write_scatter_rows"),
     NumpySigmoid: write_sigmoid,
     Softmax: write_softmax,
     Strips: write_strips,
@@ -391,7 +395,7 @@ WRITERS: dict[type[Operation], Writer] = {
     WinogradFilterGradient: write_winograd_filter,
     Numbers: write_numbers,
     ScalarExpression: write_scalar,
-    UpdateVariable: write_update,
+    UpdateVariable: _of_learning("updates", "write_update"),
     Pin: write_pin,
     ReadVariable: write_read_variable,
     Alias: write_alias,

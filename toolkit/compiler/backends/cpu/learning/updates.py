@@ -156,11 +156,6 @@ _RULES: dict[str, tuple[Callable[..., Any], int]] = {
 }  # fmt: skip
 
 
-def has_updates(block: Block) -> bool:
-    """Whether there is anything to compile."""
-    return any("Apply" in operation.op for operation in block.operations)
-
-
 def lower_updates(
     block: Block,
     running: RunningStep,
