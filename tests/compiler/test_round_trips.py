@@ -221,6 +221,34 @@ def test_computed_in_8_bits(name: str) -> None:
     assert [word for word in words if word != "pin"] == ["quantize", *pools, "int8_conv", "dequantize"]
 
 
+@needs_int8
+@pytest.mark.parametrize("turned", [False, True])
+def test_matrix_products(turned: bool) -> None:
+    """Of a rounded matrix, as it is or transposed, with constant weights."""
+    random = np.random.default_rng(4)
+    numbers = random.integers(-127, 128, (300, 40))
+    numbers[0] = 127
+    weights = (numbers * random.uniform(1e-4, 3e-4, 40)).astype(F)
+    bias = random.uniform(-1, 1, 40).astype(F)
+    with gm.Graph().as_default() as graph:
+        x = gm.placeholder(dtypes.float32, [300, 17] if turned else [17, 300], name="x")
+        given = ops.identity(_IN.node(x), name="given")
+        product = ops.bias_add(ops.mat_mul(given, weights, transpose_a=turned), bias)
+        ops.identity(_SIGNED.node(product), name="made")
+    low, high = _IN.ends
+    feeds = {"x:0": random.uniform(low, high, (300, 17) if turned else (17, 300)).astype(F)}
+    assert " int8_matmul " in explained(graph, ["made:0"], feeds)
+    with Session(graph) as session:
+        given, made = session.run(["given:0", "made:0"], feeds)
+    exact, wide = (given.T if turned else given).astype(np.float64), weights.astype(np.float64)
+    error = tolerance.likely(300 + _FEW) * ((np.abs(exact) + _IN.zero * _IN.step) @ np.abs(wide) + np.abs(bias))
+    least, most = (_SIGNED.whole(exact @ wide + bias + sign * (error + _NEAR * _SIGNED.step)) for sign in (-1, 1))
+    steps = np.rint(made / _SIGNED.step)
+    assert ((least <= steps) & (steps <= most)).all()
+    assert (least < most).mean() < _MOST_TIES
+    assert len(np.unique(steps)) > 8
+
+
 def test_whole_multiples() -> None:
     random = np.random.default_rng(2)
     numbers = random.integers(-127, 128, (200, 30))
