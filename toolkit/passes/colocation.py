@@ -75,10 +75,6 @@ class ColocationGroups(Sequence[ColocationGroup]):
         """The groups of more than one node, each once."""
         return list({id(group): group for group in self._found if group is not None}.values())
 
-    def spec(self, index: int) -> DeviceSpec:
-        """What a node that is alone asks for."""
-        return self._specs[index]
-
     def merge(self, a: Node, b: Node, why: str) -> None:
         """Join two groups if their device names allow it."""
         into, gone = self[a.id], self[b.id]

@@ -58,6 +58,8 @@ class Constraints:
         self._candidates: dict[int, tuple[list[DeviceSpec], str]] = {}  # by id(group), of several nodes
         #: the same for groups of one node that ask for the same and can run on the same types
         self._alike: dict[tuple[DeviceSpec, bool, tuple[str, ...]], tuple[list[DeviceSpec], str]] = {}
+        #: the same for nodes that are alone, by their kind and the device that they ask for
+        self._lone: dict[tuple[NodeKind, str], tuple[list[DeviceSpec], str]] = {}
         bound = list(_beside(graph))
         also = [*bound, *((*used_together(graph), *_loops(graph)) if keep else ())]
         self.groups = group_nodes(graph, soft=soft, also=also)
@@ -106,9 +108,14 @@ class Constraints:
 
     def allowed_alone(self, node: Node) -> tuple[list[DeviceSpec], str]:
         """The same for a node that is alone in its group (`ColocationGroups.lone`)."""
-        alike = (self.groups.spec(node.id), False, self.types_of(node))
-        found = self._alike.get(alike)
-        return self.allowed(self.groups[node.id]) if found is None else found
+        kind = node.kind
+        if kind is None:
+            return self.allowed(self.groups[node.id])
+        key = (kind.like or kind, node.device)
+        found = self._lone.get(key)
+        if found is None:
+            found = self._lone[key] = self.allowed(self.groups[node.id])
+        return found
 
     def _find_allowed(self, group: ColocationGroup) -> tuple[list[DeviceSpec], str]:
         spec = group.spec
