@@ -103,9 +103,11 @@ def test_random_numbers_go_on_from_replay_to_replay(
     area: int, replays: list[Recording], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The numbers are the CPU's, in each step, and in those of other fetches between them."""
+    from toolkit.compiler.backends.cuda import recorded
     from toolkit.kernels.cuda import draws
 
-    monkeypatch.setattr(draws, "_AREA", area)
+    for room in (draws, recorded):
+        monkeypatch.setattr(room, "AREA", area)
     found: dict[str, list[Any]] = {}
     for device in ("CPU", "GPU"):
         drawn, uniform = _drawing(f"/device:{device}:0")

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from toolkit.kernels.cuda.device import CudaDevice
 
 _ENTRY = struct.Struct("=QQQ")  # the key, and the counter's lower and upper half
-_AREA = 4 << 10  # bytes that are copied at one time: a page, for 170 draws
+AREA = 4 << 10  # bytes that are copied at one time: a page, for 170 draws
 _U64 = (1 << 64) - 1
 
 
@@ -31,19 +31,20 @@ class Draws:
 
     Args:
         device: whose graph it is.
+        first: pinned memory and its place on the device, where the graph copies that anyhow; more is taken as needed.
     """
 
-    def __init__(self, device: CudaDevice):
+    def __init__(self, device: CudaDevice, first: tuple[Array, GpuArray] | None = None):
         self._device = device
-        self._areas: list[tuple[Array, GpuArray]] = []
+        self._areas: list[tuple[Array, GpuArray]] = [] if first is None else [first]
         self._taken: list[tuple[GuardedPhilox, int, Array, int]] = []
-        self._end = _AREA  # of what is used of the last area
+        self._end = 0 if first is not None else AREA  # of what is used of the last area
 
     def add(self, generator: GuardedPhilox, blocks: int) -> tuple[GpuArray, GpuArray]:
         """The place of the key and the counter of a draw, for kernels; each replay takes so many blocks for it."""
-        if self._end + _ENTRY.size > _AREA:
+        if self._end + _ENTRY.size > AREA:
             context, stream = self._device.context, self._device.compute
-            pinned, there = context.pinned(_AREA), self._device.empty((_AREA,), np.uint8)
+            pinned, there = context.pinned(AREA), self._device.empty((AREA,), np.uint8)
             context.copy_in(there.address, pinned, stream)
             self._areas.append((pinned, there))
             self._end = 0
@@ -55,9 +56,8 @@ class Draws:
     def take(self) -> None:
         """Take the numbers of a replay, when the one before it is done."""
         for generator, blocks, pinned, offset in self._taken:
-            taken = generator.reserve(blocks)
-            counter = taken.counter
-            _ENTRY.pack_into(pinned, offset, taken.key, counter & _U64, counter >> 64)
+            key, counter = generator.take(blocks)
+            _ENTRY.pack_into(pinned, offset, key, counter & _U64, counter >> 64)
 
 
 def drawn(device: CudaDevice, generator: GuardedPhilox, blocks: int) -> Philox | tuple[GpuArray, GpuArray]:

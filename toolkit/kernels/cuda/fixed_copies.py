@@ -59,17 +59,22 @@ class Fed:
 
     Args:
         given: those of the first step, by their positions; the others have their shapes and types.
+        more: bytes that are copied with them, for whoever fills them before each step.
 
     Attributes:
         arrays: on the device, by position: where each step finds them.
+        more: these bytes in pinned memory and on the device; None where there are none.
     """
 
-    def __init__(self, device: CudaDevice, given: Mapping[int, Array]):
+    def __init__(self, device: CudaDevice, given: Mapping[int, Array], more: int = 0):
         self._device = device
         specs = [(tuple(array.shape), array.dtype) for array in given.values()]
         self._layout = _Pinned(map(_nbytes, specs))
+        start = self._layout.size
+        self._layout.size += more
         self._pinned = self._layout.memory(device)
         self._there = device.empty((self._layout.size,), np.uint8)
+        self.more = (self._pinned[start:], self._there.viewed(np.uint8, (more,), start)) if more else None
         views = self._layout.views(self._pinned, specs)
         self.arrays: dict[int, GpuArray] = {}
         self._small: list[tuple[int, tuple[int, ...], Any, Array]] = []

@@ -157,15 +157,20 @@ class GuardedPhilox:
     """
 
     def __init__(self, seed: int, seed2: int):
-        self._generator = Philox.seeded(*_seeds_or_entropy(seed, seed2))
+        first = Philox.seeded(*_seeds_or_entropy(seed, seed2))
+        self._key, self._counter = first.key, first.counter
         self._lock = threading.Lock()
 
     def reserve(self, blocks: int) -> Philox:
         """A generator at the present place, which moves on by `blocks`."""
+        return Philox(*self.take(blocks))
+
+    def take(self, blocks: int) -> tuple[int, int]:
+        """Likewise, its key and its counter."""
         with self._lock:
-            taken = self._generator
-            self._generator = taken.skip(blocks)
-        return taken
+            taken = self._counter
+            self._counter = (taken + blocks) & _U128
+        return self._key, taken
 
 
 class WordStream:

@@ -33,7 +33,7 @@ from toolkit.compiler.ir.operations.calls import Call
 from toolkit.errors import GraphmillError
 from toolkit.kernels.context import DEAD, RefVariable
 from toolkit.kernels.cuda.device import CudaDevice
-from toolkit.kernels.cuda.draws import Draws
+from toolkit.kernels.cuda.draws import AREA, Draws
 from toolkit.kernels.cuda.fixed_copies import Fed, Fetched
 from toolkit.kernels.cuda.libraries.precision import allow_tf32
 from toolkit.kernels.cuda.memory import GpuArray
@@ -202,12 +202,12 @@ class RecordedFunction:
             self._from_host.close()
             self._from_host = None
         moved = [k for k, there in boundary.arguments.items() if there and arguments[k] is not DEAD]
-        fed = Fed(self._device, {k: np.asarray(arguments[k]) for k in moved})
+        fed = Fed(self._device, {k: np.asarray(arguments[k]) for k in moved}, AREA if self._draws else 0)
         inputs: list[Any] = [None] * len(arguments)
         for position in boundary.arguments:
             given = arguments[position]
             inputs[position] = fed.arrays.get(position, np.array(given) if isinstance(given, _ARRAYS) else given)
-        draws = Draws(self._device)
+        draws = Draws(self._device, fed.more)
         if (made := self._recorded(inputs, running, boundary.results, fed, draws)) is not None:
             recording, cells, results, fetched = made
             values = {k: inputs[k] for k in boundary.arguments if k not in fed.arrays}
