@@ -66,8 +66,9 @@ def prune(
 
     from commands import models
     from toolkit.formats.model import ModelKind, target_kind
+    from toolkit.graph.metagraph import DEFAULT_KEY
     from toolkit.passes.edit.properties import clear_all_devices
-    from toolkit.passes.surroundings import DEFAULT_KEY, record_signature
+    from toolkit.passes.surroundings import record_signature
 
     model = models.read("prune", source, tags)
     with models.about(source), TemporaryDirectory(prefix="graphmill-prune-") as scratch:

@@ -15,6 +15,9 @@ from toolkit.graph.dtypes import DType
 from toolkit.graph.graph import Graph
 from toolkit.graph.shape import Shape
 
+#: the key of the signature at which TensorFlow Serving looks first
+DEFAULT_KEY = "serving_default"
+
 
 class GraphKeys:
     """The standard names of collections."""

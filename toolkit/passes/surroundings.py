@@ -22,8 +22,6 @@ INIT_SIGNATURE = "__saved_model_init_op"
 PREDICT_METHOD = "tensorflow/serving/predict"
 #: the key under which pruning records its feeds and fetches
 SIGNATURE_KEY = "pruned"
-#: the key under which TensorFlow Serving looks first
-DEFAULT_KEY = "serving_default"
 
 
 def shrink(meta: MetaGraph, graph: Graph, gone: Collection[int] = ()) -> tuple[MetaGraph, dict[str, Any]]:

@@ -8,12 +8,9 @@ from typing import Any
 
 from toolkit.errors import GraphError, GraphmillError, UsageError, about_option, did_you_mean
 from toolkit.graph.graph import Graph
-from toolkit.graph.metagraph import MetaGraph, Signature
+from toolkit.graph.metagraph import DEFAULT_KEY, MetaGraph, Signature
 from toolkit.graph.node import Node, Output
-from toolkit.graph.summary import likely_outputs
 from toolkit.graph.tensorref import parse_tensor
-from toolkit.passes.surroundings import DEFAULT_KEY
-from toolkit.runtime.suggest import suggest
 
 #: signatures TensorFlow writes for its own use
 _INTERNAL_SIGNATURES = frozenset({"__saved_model_init_op", "__saved_model_train_op"})
@@ -140,17 +137,22 @@ def _fed(graph: Graph, inputs: Mapping[str, str], name: str) -> Output:
     if parse_tensor(name).node not in graph:
         known = [*inputs, *(node.name for node in graph if node.op.startswith("Placeholder"))]
         listed = _listing("inputs", known)
-        near = (
-            did_you_mean(name, known, then=listed) if did_you_mean(name, known) else suggest(graph, name, then=listed)
-        )
+        near = did_you_mean(name, known, then=listed) if did_you_mean(name, known) else _near(graph, name, then=listed)
         raise UsageError(f"there is nothing named '{name}' to feed{near}")
     return graph.output(parse_tensor(name))
+
+
+def _near(graph: Graph, name: str, *, then: str = "") -> str:
+    """What may have been meant by a name that is none, imported for mistakes alone."""
+    from toolkit.runtime.suggest import suggest
+
+    return suggest(graph, name, then=then)
 
 
 def _operation(graph: Graph, name: str) -> Node:
     found = graph.get(name.removeprefix("^"))
     if found is None:
-        raise UsageError(f"there is no operation '{name}' in the graph{suggest(graph, name)}")
+        raise UsageError(f"there is no operation '{name}' in the graph{_near(graph, name)}")
     return found
 
 
@@ -164,7 +166,7 @@ def fetchable(graph: Graph, text: str) -> Output:
     ref = parse_tensor(text)
     node = graph.get(ref.node)
     if node is None:
-        raise UsageError(f"there is no node '{ref.node}' in the graph{suggest(graph, ref.node)}")
+        raise UsageError(f"there is no node '{ref.node}' in the graph{_near(graph, ref.node)}")
     if not node.num_outputs:
         raise UsageError(f"'{node.name}' is an operation without outputs; run it with --target {node.name}")
     return graph.output(ref)
@@ -206,6 +208,8 @@ def only_signature(meta: MetaGraph) -> Signature:
         return meta.signatures[key]
     if keys := public_signatures(meta):
         raise UsageError(f"say what is meant with --signature, --fetch or --target; {_listing('signatures', keys)}")
+    from toolkit.graph.summary import likely_outputs
+
     raise UsageError(
         "say what to compute with --fetch TENSOR or --target OPERATION; "
         + _listing("likely outputs", likely_outputs(meta))

@@ -9,13 +9,13 @@ from typing import ClassVar
 from toolkit.errors import UsageError, did_you_mean
 from toolkit.formats.report import plural
 from toolkit.graph.infer import ShapeMap
-from toolkit.graph.metagraph import Signature, TensorInfo
+from toolkit.graph.metagraph import DEFAULT_KEY, Signature, TensorInfo
 from toolkit.graph.node import Output
 from toolkit.passes.edit.base import PATTERNS, TABLE, TEXT, argument
 from toolkit.passes.edit.draft import Draft, matching
 from toolkit.passes.edit.loaded import has_map, rename_loaded, rename_loaded_key
 from toolkit.passes.references import rename_signature
-from toolkit.passes.surroundings import DEFAULT_KEY, PREDICT_METHOD
+from toolkit.passes.surroundings import PREDICT_METHOD
 
 
 def _signature(draft: Draft, key: str) -> Signature:
