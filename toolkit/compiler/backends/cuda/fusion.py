@@ -41,6 +41,8 @@ _REDUCTION_WEIGHT = 20
 #: instructions of a kernel, by the weights of `nests`: compiling takes time by its length, and registers run out
 _MOST_WEIGHT = 2000
 _DEVICE = "GPU"
+#: what sums over rows, the gradients of what was broadcast along them
+_SUMS = ("Sum", "BiasAddGrad")
 #: operations that are there to be fused; alone they are a kernel of one step
 _STEPS = (NormStep, NormGradientStep)
 #: batch norms at inference, whose five inputs are a tensor and a number for each channel
@@ -61,14 +63,29 @@ def gather_kernels(
     groups = Groups(separate=0)
     operations: list[Operation] = []
 
+    behind: dict[Group, list[Operation]] = {}  # sums over rows of what waits: they are made when that is
+    follows: dict[Value, Group] = {}  # what these make
+
     def flush(group: Group) -> None:
+        if group not in list(groups):
+            return
         groups.remove(group)
         alone = len(group.operations) == 1 and not isinstance(group.operations[0], _STEPS)
         operations.extend(group.operations if alone else [_joined(group)])
+        operations.extend(behind.pop(group, ()))
 
     for operation in block.operations:
         key = None if refused(operation) else _key(operation, groups)
-        for value in (*operation.inputs, *(predicate for predicate, _ in operation.predicates)):
+        taken = (*operation.inputs, *(predicate for predicate, _ in operation.predicates))
+        group = None if key is not None or refused(operation) else _followed(operation, groups.place, follows)
+        if group is not None and group in list(groups):
+            behind.setdefault(group, []).append(operation)
+            follows[operation.output] = group
+            continue
+        for value in taken:
+            if value in follows:
+                flush(follows.pop(value))
+        for value in taken:
             group = groups.place.get(value)
             if group is not None and (group.key != key or not _is_seen(value, group.key[0], operation)):
                 flush(group)
@@ -91,9 +108,26 @@ def gather_kernels(
                 operations.append(operation)
                 continue
         groups.add(operation, weight, key, related)
+        for other in related[1:]:  # they are one now
+            behind.setdefault(related[0], []).extend(behind.pop(other, ()))
+            follows.update({value: related[0] for value, group in follows.items() if group is other})
     for group in groups:
         flush(group)
     block.reorder(operations)
+
+
+def _followed(operation: Operation, waits: dict[Value, Group], follows: dict[Value, Group]) -> Group | None:
+    """The group behind which an operation can be put: it sums over the rows of what waits, or gives such a sum another
+    shape, and takes nothing else.
+
+    So the gradients of a bias or of a norm's factors do not end what is computed of each row.
+    """
+    if not isinstance(operation, Call) or not operation.inputs or operation.predicates:
+        return None
+    first = operation.inputs[0]
+    group = waits.get(first) if operation.op in _SUMS else follows.get(first) if _is_turned(operation) else None
+    alone = all(value.is_constant for value in operation.inputs[1:]) and len(operation.outputs) == 1
+    return group if group is not None and alone and not operation.step.deref else None
 
 
 #: a group's shape and the branches that its operations are on
