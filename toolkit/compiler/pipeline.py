@@ -10,6 +10,7 @@ import enum
 import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -301,6 +302,8 @@ def _find_patterns(block: Block, to: Compilation) -> None:
 
 
 def _lower_hosts(block: Block, to: Compilation) -> None:
+    if any("Backprop" in operation.op or operation.op == "MaxPoolGrad" for operation in block.operations):
+        import_module("toolkit.compiler.backends.cpu.learning.training")  # registers what lowers them
     sizes = to.target.primitives
     lower_hosts(block, to.refused, sizes.without_calls() if to.where is Where.LOOP else sizes)
 
