@@ -20,7 +20,7 @@ from toolkit.formats.report import plural
 from toolkit.formats.variable_values import VariableValues
 from toolkit.graph.graph import Graph
 from toolkit.graph.infer import ShapeMap
-from toolkit.graph.metagraph import GraphKeys, MetaGraph, Signature, TensorInfo
+from toolkit.graph.metagraph import DEFAULT_KEY, GraphKeys, MetaGraph, Signature, TensorInfo
 from toolkit.graph.summary import PLACEHOLDERS, VARIABLES
 from toolkit.graph.tensorref import parse_input
 from toolkit.passes.assets import add_assets
@@ -32,7 +32,6 @@ from toolkit.passes.prune import Prune
 from toolkit.passes.references import names_in_message
 from toolkit.passes.saver_nodes import Saved, add_saver
 from toolkit.passes.surroundings import (
-    DEFAULT_KEY,
     INIT_SIGNATURE,
     named_tensors,
     shrink,

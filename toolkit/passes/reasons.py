@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from collections.abc import Set as AbstractSet
 from typing import Any
 
 from schemas.function_pb2 import FunctionDef
@@ -74,7 +75,7 @@ def _has(function: FunctionDef, name: str) -> bool:
     return any(node.name == name for node in function.node_def)
 
 
-def _callers(graph: Graph, ids: set[int]) -> dict[str, tuple[str, str]]:
+def _callers(graph: Graph, ids: AbstractSet[int]) -> dict[str, tuple[str, str]]:
     """Each function that kept nodes can call, with one node that does, and the function in which that is, or ""."""
     library = graph.library
     found: dict[str, tuple[str, str]] = {}
