@@ -1,1 +1,1 @@
-"""Loops over time that are LSTM or GRU layers, found and put into one primitive each."""
+"""Loops over time that are LSTM or GRU layers, found and made one operation each: code of our own, or a primitive."""

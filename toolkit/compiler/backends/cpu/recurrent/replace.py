@@ -1,4 +1,4 @@
-"""Loops over time steps that are layers of LSTM or GRU cells become one oneDNN primitive for each layer.
+"""Loops over time steps that are layers of LSTM or GRU cells become one operation for each layer.
 
 A loop qualifies whose number of iterations is known, that reads one step of a list or array of tensors in each, whose
 states are those of cells, and that writes a cell's output to another list, which is only stacked afterwards. Then
