@@ -34,7 +34,7 @@ AVX2 = Target(
         numpy_call=4.4e-7, primitive_call=1.5e-6, native_call=4e-7, threads_call=1.3e-6,
     ),
     # beside oneDNN's, by themselves: packed products with tiles of 6 x 1, which fit 16 registers, 0.77 to 1.16 of the
-    # time; depthwise ones 0.81 to 1.22 with the best of some tiles or another; swish 1.01 to 1.12. With the first a whole
+    # time; depthwise ones 0.81 to 1.22, depending on tiles; swish 1.01 to 1.12. With the first a whole
     # ResNet-50 took 0.97 to 1.07 of it in three runs, whose noise was as large; with the second MobileNetV2 1.00
     packed_gemm=PackedGemmThresholds(pays=False),
     depthwise=DepthwiseThresholds(pays=False),
