@@ -10,7 +10,6 @@ import enum
 import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from importlib import import_module
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -282,9 +281,11 @@ def _lower_quantized(block: Block, to: Compilation) -> None:
 
 def _has_round_trips(block: Block, to: Compilation) -> bool:
     """Whether there is one, and products of 8 bits are exact; where a NaN must be seen: 8 bits have none."""
+    if block.keeps_nan or not to.target.vectors.exact_int8 or not any("Quant" in each.op for each in block.operations):
+        return False
     from toolkit.compiler.backends.cpu.integers.round_trips import has_round_trips
 
-    return to.target.vectors.exact_int8 and not block.keeps_nan and has_round_trips(block)
+    return has_round_trips(block)
 
 
 def _lower_round_trips(block: Block, to: Compilation) -> None:
@@ -302,8 +303,6 @@ def _find_patterns(block: Block, to: Compilation) -> None:
 
 
 def _lower_hosts(block: Block, to: Compilation) -> None:
-    if any("Backprop" in operation.op or operation.op == "MaxPoolGrad" for operation in block.operations):
-        import_module("toolkit.compiler.backends.cpu.learning.training")  # registers what lowers them
     sizes = to.target.primitives
     lower_hosts(block, to.refused, sizes.without_calls() if to.where is Where.LOOP else sizes)
 

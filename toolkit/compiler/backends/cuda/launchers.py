@@ -14,6 +14,7 @@ import numpy as np
 from toolkit.compiler.backends.cuda.operations import (
     ChannelGradients,
     ChannelMoments,
+    FusedCall,
     FusedKernelCall,
     FusedRowsCall,
     LibraryConvolution,
@@ -48,11 +49,11 @@ def _rows(device: CudaDevice, operation: FusedRowsCall) -> Launch:
     return _launched(device, operation, found)
 
 
-def _operands(operation: FusedKernelCall | FusedRowsCall) -> list[NestOperand]:
+def _operands(operation: FusedCall) -> list[NestOperand]:
     return [NestOperand(value.dtype.name, own) for value, own in zip(operation.reads, operation.strides, strict=True)]
 
 
-def _launched(device: CudaDevice, operation: FusedKernelCall | FusedRowsCall, found: FusedKernel) -> Launch:
+def _launched(device: CudaDevice, operation: FusedCall, found: FusedKernel) -> Launch:
     outputs = [(output.shape or (), output.dtype) for output in operation.outputs]
     kernel, blocks, numbers = found.kernel, found.blocks, found.numbers
 

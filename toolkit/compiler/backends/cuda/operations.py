@@ -14,8 +14,8 @@ from toolkit.kernels.gpu import operators_norms, row_nests
 from toolkit.kernels.gpu.nests import NestStep
 
 
-class FusedKernelCall(Operation, mnemonic="gpu_nest"):
-    """Elementwise operations of one shape as one kernel: what is between them stays in registers.
+class FusedCall(Operation):
+    """Operations over one shape as one kernel.
 
     Attributes:
         shape: of what is computed.
@@ -34,45 +34,38 @@ class FusedKernelCall(Operation, mnemonic="gpu_nest"):
     def computed_by(self) -> str | None:
         return f"one kernel of {len(self.members)} operations"
 
-    def verify(self) -> Iterator[str]:
+    def _verify_members(self) -> Iterator[str]:
         if len(self.strides) != len(self.reads) or len(self.stores) != len(self.outputs):
             yield f"{len(self.reads)} reads, {len(self.strides)} strides, {len(self.stores)} stores"
+        for index, member in enumerate(self.members):
+            if any(not 0 <= source < len(self.reads) + index for source in member.inputs):
+                yield f"{member.op} takes what is not there yet"
+
+
+class FusedKernelCall(FusedCall, mnemonic="gpu_nest"):
+    """Elementwise operations of one shape as one kernel: what is between them stays in registers."""
+
+    def verify(self) -> Iterator[str]:
+        yield from self._verify_members()
         for output in self.outputs:
             if output.shape != self.shape:
                 yield f"{relations.text(output)} of a kernel over {list(self.shape)}"
-        for index, member in enumerate(self.members):
-            if any(not 0 <= source < len(self.reads) + index for source in member.inputs):
-                yield f"{member.op} takes what is not there yet"
 
 
-class FusedRowsCall(Operation, mnemonic="gpu_rows"):
+class FusedRowsCall(FusedCall, mnemonic="gpu_rows"):
     """Elementwise operations of one shape with reductions of its last axis between them, as one kernel.
 
-    Attributes:
-        shape: of what is reduced; results are of it, or a number for each row.
-        reads: tensors that are broadcast to it.
-        strides: of each read, in elements, one for each dimension of the shape; 0 where it is broadcast.
-        members: what is computed, in an order in which it can be (`toolkit.kernels.gpu.row_nests`).
-        stores: what the outputs are: positions as in `NestStep.inputs`.
+    Results are of the shape, or a number for each row; members are `toolkit.kernels.gpu.row_nests`'.
     """
 
-    shape: tuple[int, ...]
-    reads: tuple[Value, ...] = operands()
-    strides: tuple[tuple[int, ...], ...]
-    members: tuple[NestStep, ...]
-    stores: tuple[int, ...]
-
     def computed_by(self) -> str | None:
-        return f"one kernel of {len(self.members)} operations, whose rows are in registers"
+        return f"{super().computed_by()}, whose rows are in registers"
 
     def verify(self) -> Iterator[str]:
-        if len(self.strides) != len(self.reads) or len(self.stores) != len(self.outputs):
-            yield f"{len(self.reads)} reads, {len(self.strides)} strides, {len(self.stores)} stores"
+        wrong = list(self._verify_members())
+        if wrong:
+            yield from wrong
             return
-        for index, member in enumerate(self.members):
-            if any(not 0 <= source < len(self.reads) + index for source in member.inputs):
-                yield f"{member.op} takes what is not there yet"
-                return
         whole = row_nests.whole_rows(self.members, [strides[-1:] == (1,) for strides in self.strides])
         rows = self.shape[:-1]
         for output, place in zip(self.outputs, self.stores, strict=True):

@@ -82,14 +82,13 @@ def row_product(name: str, tile: RowTile, rows: Collection[int]) -> list[str]:
     Args:
         rows: numbers of rows that it may be called for.
     """
-    passed = "ptr %x, i64 %apart, ptr %weights, i64 %depth, ptr %sums, i64 %sums_apart"
     lines = [line for height in sorted(rows) for line in _of_height(f"{name}_{height}", tile, height)]
     first, *others = sorted(rows)
     cases = " ".join(f"i64 {height}, label %of{height}" for height in others)
     lines += [f"define internal void @{name}(i64 %rows, {_GIVEN}) #0 {{", "entry:",
               f"  switch i64 %rows, label %of{first} [ {cases} ]"]  # fmt: skip
     for height in (first, *others):
-        lines += [f"of{height}:", f"  call void @{name}_{height}({passed})", "  ret void"]
+        lines += [f"of{height}:", f"  call void @{name}_{height}({_GIVEN})", "  ret void"]
     return [*lines, "}"]
 
 

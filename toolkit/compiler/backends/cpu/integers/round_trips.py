@@ -6,7 +6,7 @@ float32. What follows, up to the next rounding, is done to the sums while they a
 rounding itself, and a residual that was rounded. Between such layers there are only 8-bit numbers.
 
 A number that lies between two steps, but for an error of float32's size, may come out as the other one
-(`tests/round_trip_bounds.py` says which may).
+(`tests/compiler/test_round_trips.py` gives each output the one or two numbers that it may be).
 """
 
 # numpy's overloads answer arrays typed Any with Unknown

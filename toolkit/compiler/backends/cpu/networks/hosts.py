@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any, ParamSpec
 
 import numpy as np
@@ -31,6 +32,14 @@ from toolkit.target.thresholds import PrimitiveThresholds
 Lowering = Callable[..., bool]
 _CHANNELS_LAST = Layout(channels_first=False)
 _lowerings: dict[str, Lowering] = {}
+#: what few programs have: lowered by a module that is imported when one does, and registers its lowerings then
+_IMPORTED = dict.fromkeys(
+    (
+        "Conv2DBackpropInput", "Conv3DBackpropInputV2", "Conv2DBackpropFilter", "Conv3DBackpropFilterV2",
+        "DepthwiseConv2dNativeBackpropInput", "DepthwiseConv2dNativeBackpropFilter", "MaxPoolGrad",
+    ),
+    "toolkit.compiler.backends.cpu.learning.training",
+)  # fmt: skip
 P = ParamSpec("P")
 
 
@@ -58,7 +67,10 @@ def lower_hosts(block: Block, is_excluded: Callable[[Operation], bool], sizes: P
         sizes: from how many elements on a primitive is worth its call.
     """
     for operation in block.operations:
-        lower = _lowerings.get(operation.op)
+        op = operation.op
+        if op in _IMPORTED and op not in _lowerings:
+            import_module(_IMPORTED[op])
+        lower = _lowerings.get(op)
         if lower is not None and not is_excluded(operation):
             lower(operation, sizes)
 
