@@ -139,8 +139,7 @@ def _heights(counts: set[int], tile: RowTile) -> tuple[int, ...]:
 
 def _strides(shape: Any, *, batch_major: bool) -> tuple[int, int]:
     """Floats from one step to the next and from one example to the next; a matrix is a sequence of one step."""
-    first, second, channels = shape if len(shape) == 3 else (1, *shape)
-    del first
+    *_, second, channels = shape
     return (channels, second * channels) if batch_major else (second * channels, channels)
 
 
