@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import threading
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -10,13 +11,14 @@ import numpy as np
 import pytest
 
 from tests.patience import until
+from toolkit.compiler.backends.cpu.threads import THREADS
 from toolkit.compiler.turn import Turn
 from toolkit.errors import CancelledError
 from toolkit.formats.tensor import from_array
 from toolkit.graph import dtypes
 from toolkit.graph.graph import Graph
 from toolkit.graph.shape import Shape
-from toolkit.runtime import turns
+from toolkit.runtime import planned, turns
 from toolkit.runtime.session import Session
 from toolkit.runtime.turns import TURNS, Turns
 
@@ -198,6 +200,51 @@ def test_what_a_step_takes_is_measured_while_it_is_alone() -> None:
     assert turn.busy is not None and turn.share(2) == 1
 
 
+def test_many_callers_use_fewer_threads_each_and_a_lone_one_all_again() -> None:
+    """However many processors there are: half as many threads again and again, until all steps have their own."""
+    for count, callers, least in ((2, 8, 1), (2, 2, 1), (8, 3, 4), (8, 4, 2), (6, 40, 1), (1, 8, None), (8, 1, None)):
+        seen = Turns(lambda count=count: count)
+        turn = Turn()
+        turn.add(1.0, 99.0)
+        run = [Ticket(seen) for _ in range(callers)]
+        for number in range(400):
+            run[number % callers].leave()
+            run[number % callers].come()
+        assert seen.threads == least == seen.narrower(turn)
+        for each in run:
+            each.leave()
+        for _ in range(200):
+            run[0].come()
+            run[0].leave()
+        assert seen.threads is None and seen.narrower(turn) is None
+
+
+class Ticket:
+    """A caller's step, which takes no processor so that all can be there at once."""
+
+    def __init__(self, turns_: Turns):
+        self._turns, self._is_there = turns_, False
+
+    def come(self) -> None:
+        self._turns._take(0, Step())  # pyright: ignore
+        self._is_there = True
+
+    def leave(self) -> None:
+        if self._is_there:
+            self._turns._give(0)  # pyright: ignore
+        self._is_there = False
+
+
+def test_steps_that_are_short_or_use_one_processor_stay_as_they_are() -> None:
+    seen = Turns(lambda: 4)
+    seen.threads = 2
+    short, alone, unknown, long = Turn(), Turn(), Turn(), Turn()
+    short.add(turns.LEAST / 2, turns.LEAST * 2)
+    alone.add(1.0, 1.1)
+    long.add(1.0, 3.9)
+    assert [seen.narrower(turn) for turn in (short, alone, unknown, None, long)] == [None, None, None, None, 2]
+
+
 @pytest.mark.parametrize("threads", [None, 1])
 def test_callers_of_one_session_get_their_own_results(threads: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
     graph = Graph()
@@ -208,6 +255,7 @@ def test_callers_of_one_session_get_their_own_results(threads: int | None, monke
         product = graph.add("MatMul", f"p{number}", [x, w], attrs={"T": dtypes.float32})
         x = graph.add("Relu", f"y{number}", [product], attrs={"T": dtypes.float32})
     monkeypatch.setattr(turns, "LEAST", 0.0)
+    monkeypatch.setattr(TURNS, "_see", lambda: None)  # all steps by one plan, so results are equal bit for bit
     taken: list[int] = []
     take: Callable[..., None] = TURNS._take  # pyright: ignore[reportPrivateUsage]
     monkeypatch.setattr(TURNS, "_take", lambda share, running: (taken.append(share), take(share, running)))
@@ -230,3 +278,63 @@ def test_callers_of_one_session_get_their_own_results(threads: int | None, monke
         for result in found[number]:
             np.testing.assert_array_equal(result, expected[number])
     assert not TURNS.waiting
+
+
+def all_of(turn: Turn, most: int) -> int:
+    """The share of a step that keeps all processors busy."""
+    return most
+
+
+def test_beside_other_callers_there_is_a_plan_for_fewer_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is made by one of them, while the others go on with the plan for all threads."""
+    built: list[int | None] = []
+    build: Callable[..., Any] = planned.build
+
+    def noted(program: Any, arguments: Any, running: Any, settings: Any, **options: Any) -> Any:
+        built.append(settings.threads)
+        return build(program, arguments, running, settings, **options)
+
+    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(planned, "build", noted)
+    monkeypatch.setattr(THREADS, "look", lambda: None)
+    monkeypatch.setattr(THREADS, "free", None)
+    monkeypatch.setattr(THREADS, "is_chosen", False)
+    monkeypatch.setattr(turns, "LEAST", 0.0)
+    monkeypatch.setattr(TURNS, "_see", lambda: None)
+    monkeypatch.setattr(TURNS, "_count", lambda: 4)
+    monkeypatch.setattr(TURNS, "threads", None)
+    graph = Graph()
+    x = graph.add("Placeholder", "x", attrs={"dtype": dtypes.float32, "shape": Shape([64, 64])})
+    weights = np.random.default_rng(1).standard_normal((64, 64)).astype(np.float32)
+    w = graph.add("Const", "w", attrs={"dtype": dtypes.float32, "value": from_array(weights)})
+    product = graph.add("MatMul", "product", [x, w], attrs={"T": dtypes.float32})
+    graph.add("Relu", "y", [product], attrs={"T": dtypes.float32})
+    value = np.random.default_rng(2).standard_normal((64, 64)).astype(np.float32)
+    # one order of adding 64 terms or another: each within 64 units in the last place of their magnitudes' sum
+    bound = 64 * np.finfo(np.float32).eps * (np.abs(value) @ np.abs(weights))
+    with Session(graph) as session:
+        step = session.make_callable("y:0", ["x:0"])
+        expected = step(value)
+        monkeypatch.setattr(Turn, "share", all_of)
+        monkeypatch.setattr(TURNS, "threads", 2)
+        for _ in range(3):
+            assert np.all(np.abs(step(value) - expected) <= bound)
+        assert built == [None, 2]
+        monkeypatch.setattr(TURNS, "threads", 1)
+        objects: list[Any] = gc.get_objects()
+        making: list[Any] = [each._making_narrower for each in objects if isinstance(each, planned.CompiledExecutor)]
+        for each in making:
+            each.acquire()
+        step(value)
+        assert built == [None, 2]
+        for each in making:
+            each.release()
+        step(value)
+        monkeypatch.setattr(THREADS, "free", 1)  # other processes leave one: so many is the plan's
+        step(value)
+        monkeypatch.setattr(THREADS, "free", None)
+        monkeypatch.setattr(TURNS, "threads", None)
+        step(value)
+        assert built == [None, 2, 1]
+    THREADS.use(None)

@@ -68,6 +68,7 @@ class CompiledExecutor:
         self._threads = settings.threads
         self._plans: OrderedDict[tuple[Any, ...], Plan | SharedPlan] = OrderedDict()
         self._lock = threading.Lock()
+        self._making_narrower = threading.Lock()
         self._rebuilds = 0
         self._gone_plans = self._gone_bytes = 0
         self._generation: tuple[Any, int] | None = None
@@ -75,6 +76,31 @@ class CompiledExecutor:
     def run(self, arguments: Sequence[Any], running: DeviceStep) -> list[Any]:
         """Execute once: the values of _Arg nodes in, the values of _Retval nodes out."""
         threads = THREADS.free if self._threads is None else self._threads
+        if TURNS.threads is not None and self._threads is None and running.probe is None and not THREADS.is_chosen:
+            return self._run_beside_others(arguments, running, threads)
+        return self._run(arguments, running, threads)
+
+    def _run_beside_others(self, arguments: Sequence[Any], running: DeviceStep, threads: int | None) -> list[Any]:
+        """Execute once while other callers' steps run, by a plan that leaves them processors if there is one.
+
+        One caller makes it while the others go on as before. Under a limit of memory there is none.
+        """
+        key = self._key(arguments)
+        wide = self._plans.get(key if threads is None else (*key, threads))
+        fewer = None if wide is None or current() is not None else TURNS.narrower(wide.turn)
+        if fewer is None or (threads is not None and threads <= fewer):
+            return self._run(arguments, running, threads)
+        if (*key, fewer) in self._plans:
+            return self._run(arguments, running, fewer)
+        if not self._making_narrower.acquire(blocking=False):
+            return self._run(arguments, running, threads)
+        try:
+            return self._run(arguments, running, fewer)
+        finally:
+            self._making_narrower.release()
+
+    def _run(self, arguments: Sequence[Any], running: DeviceStep, threads: int | None) -> list[Any]:
+        """Execute once, with so many threads; None for all."""
         if threads is not None or THREADS.is_set:
             THREADS.use(threads)
         if running.probe is not None and self._is_looked_at(manner := manner_of(running.probe)):

@@ -6,6 +6,10 @@ processors as it has been seen to keep busy, and waits in line while these are t
 one step at a time where steps use all of it, and steps that use one processor run beside each other. There is one line
 for all sessions of the process.
 
+As long as several callers' steps are there at once, each had better use a part of the processors: threads of one step
+wait for each other, steps do not. `threads` says how many that are, and is followed by plans for so many
+(`planned`); a lone caller's steps have all processors again soon.
+
 Only what cannot wait for another step takes turns: plans without effects. A step that waits in line ends when it is
 cancelled.
 """
@@ -28,6 +32,11 @@ LEAST = 0.0005
 MOST_WAITED = 10.0
 #: seconds between two looks of who waits whether its step is over
 _LOOK = 0.1
+#: weight of what a step sees when it comes, in the average of how many steps are there
+_NEW_SEEN = 0.125
+#: how many times the machine's processors the steps that are there would take, from which each takes half as many, and
+#: how many at most if each took twice as many; far enough apart that a step more or less does not change it
+NARROWER, WIDER = 1.75, 1.25
 
 
 class Runs(Protocol):
@@ -40,6 +49,9 @@ class Runs(Protocol):
 
 class Turns:
     """The line in which steps wait for processors: first come, first served.
+
+    Attributes:
+        threads: how many a step of many callers should use, whose plan would use more; None for all.
 
     Args:
         count: how many processors there are now.
@@ -56,12 +68,21 @@ class Turns:
         self._lock = threading.Lock()
         self._line: deque[tuple[int, threading.Lock]] = deque()
         self._taken = self._running = self._begun = 0
+        self._present = 1.0  # steps, on average; no more than processors
+        self.threads: int | None = None
         self._inside = threading.local()
 
     @property
     def waiting(self) -> int:
         """How many steps stand in line."""
         return len(self._line)
+
+    def narrower(self, turn: Turn | None) -> int | None:
+        """How many threads steps of this plan should use instead of the plan's; None where they need not change."""
+        threads = self.threads
+        if threads is None or turn is None or turn.seconds is None or turn.seconds < LEAST:
+            return None
+        return threads if turn.share(self._count()) > threads else None
 
     def run(self, plan: Runs, arguments: Sequence[Any], running: RunningStep) -> list[Any]:
         """Run a step when it is its turn.
@@ -88,6 +109,7 @@ class Turns:
 
     def _take(self, share: int, running: RunningStep) -> None:
         with self._lock:
+            self._see()
             if not self._line and self._fits(share):
                 self._begin(share)
                 return
@@ -122,6 +144,18 @@ class Turns:
         with self._lock:
             self._end(share)
             self._hand_on()
+
+    def _see(self) -> None:
+        """A step has come: find out how many there are, and how many threads each should use."""
+        count = self._count()
+        self._present += _NEW_SEEN * (min(count, self._running + len(self._line) + 1) - self._present)
+        used = self.threads or count
+        more = min(count, 2 * used)
+        if used > 1 and self._present * used >= NARROWER * count:
+            used //= 2
+        elif self._present * more <= WIDER * count:
+            used = more
+        self.threads = used if used < count else None
 
     def _fits(self, share: int) -> bool:
         return not self._running or self._taken + share <= self._count()

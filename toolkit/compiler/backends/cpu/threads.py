@@ -20,6 +20,7 @@ class Threads:
     Attributes:
         is_set: somebody has chosen a number, so everybody must say theirs.
         free: how many a step may use beside what other processes do (`toolkit.target.load`); None for the default.
+        is_chosen: the user has said how many, in the environment.
     """
 
     def __init__(self) -> None:
@@ -27,7 +28,7 @@ class Threads:
         self.free: int | None = None
         self._default: int | None = None
         self._of_thread = threading.local()
-        self._is_chosen = any(each in os.environ for each in _CHOSEN)
+        self.is_chosen = any(each in os.environ for each in _CHOSEN)
 
     @staticmethod
     def available() -> int:
@@ -36,7 +37,7 @@ class Threads:
 
     def look(self) -> None:
         """Find out how many threads steps may use now (`free`); for the beginning of each."""
-        if monotonic() < LOAD.due or self._is_chosen or os.cpu_count() == 1:
+        if monotonic() < LOAD.due or self.is_chosen or os.cpu_count() == 1:
             return
         if self._default is None:
             self._default = threads()
