@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from toolkit.errors import UsageError, did_you_mean
+from toolkit.records import dataclass
 from toolkit.target import rows
 from toolkit.target.target import Target
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
+
+from toolkit.records import dataclass
 
 
 @dataclass(slots=True)

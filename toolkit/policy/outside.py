@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+
+from toolkit.records import dataclass
 
 
 class Reach(enum.Enum):

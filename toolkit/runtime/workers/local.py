@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -22,6 +21,7 @@ from toolkit.passes.bring_near import bring_near
 from toolkit.passes.client_graph import feed_key, fetch_key
 from toolkit.passes.memory_types import MemoryTypes
 from toolkit.passes.partition import by_device, split
+from toolkit.records import dataclass
 from toolkit.runtime.barrier import run_together
 from toolkit.runtime.device_executor import DeviceExecutor
 from toolkit.runtime.devices import Device

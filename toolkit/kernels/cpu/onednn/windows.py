@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from toolkit.kernels.cpu.onednn import memory
@@ -24,6 +23,7 @@ from toolkit.kernels.cpu.onednn.primitive import (
     Quantization,
 )
 from toolkit.kernels.tensors import F32, row_major
+from toolkit.records import dataclass
 from toolkit.target.thresholds import PrimitiveThresholds
 
 Shape = tuple[int, ...]

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 from toolkit.errors import UsageError
+from toolkit.records import dataclass
 
 if TYPE_CHECKING:
     from toolkit.runtime.probes.trace import TraceProbe
