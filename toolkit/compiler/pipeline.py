@@ -577,8 +577,6 @@ def compile_block(block: Block, settings: Settings, excluded: dict[str, str], ru
     with compiling(running, "emit"):
         emitted = Emitter(block, layout, to.target, donated).write(WRITERS, write_kernel)
     emitted.initialises = to.initialises
-    for operation in block.operations:
-        operation.release()  # folding made copies of weights
     return emitted
 
 

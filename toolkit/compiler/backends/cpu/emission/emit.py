@@ -280,6 +280,7 @@ class Emitter:
                 self.line(f"enter({operation.name!r})")
             before = len(self._lines)
             writer(self, operation)
+            operation.release()  # what was folded is packed, and what comes takes its memory
             if len(self._lines) > before:
                 self.marks.append(Mark(len(self._lines), self._indent, operation))
             if looks and not isinstance(operation, Loop):
