@@ -101,13 +101,14 @@ def run(
     if estimate is not None and repeat is None:
         raise UsageError("--estimate is compared with steps that are timed; add --repeat R")
     from toolkit.limits.limits import Limits
-    from toolkit.limits.process import bounded
+    from toolkit.limits.process import bounded, keep_freed_memory
     from toolkit.runtime.signals import Terminated, end_by_force, end_on_term
 
     start = time.perf_counter()
     shards = False
     with about_option("--limit"):
         limits = None if limit is None else Limits.parse(limit)
+    keep_freed_memory()
     try:
         with end_by_force(), end_on_term(), bounded(limits) as allowance:
             from toolkit.formats import arrays

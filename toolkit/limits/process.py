@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import resource
 import sys
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from toolkit.errors import DeadlineExceededError
 from toolkit.limits.allowance import Allowance
@@ -16,6 +18,13 @@ from toolkit.limits.limits import Limits
 
 # threads' stacks, compiled code, buffers of libraries: mapped by every run, little of it ever used
 _SLACK = 1 << 30
+# numbers of mallopt: from which size on a block is memory of its own, and how much may be free at the end
+_M_MMAP_THRESHOLD, _M_TRIM_THRESHOLD = -3, -1
+# the most that every release of the GNU C library takes (half of a HEAP_MAX_SIZE): larger than nearly all tensors of
+# models, of which the first step of a network makes several copies, one after the other
+_KEPT_BLOCK = 32 << 20
+# some such blocks
+_KEPT = 4 * _KEPT_BLOCK
 
 
 @contextmanager
@@ -60,6 +69,18 @@ def _bounded_memory(limits: Limits | None) -> Generator[None]:
         yield
     finally:
         resource.setrlimit(resource.RLIMIT_DATA, (before, hard))
+
+
+def keep_freed_memory() -> None:
+    """Have memory that is freed wait for the next that wants some, instead of going back to the system at once.
+
+    Memory that is touched for the first time is most of what a copy of a weight costs, and the GNU C library has every
+    block of 128 kB and more as memory of its own until it has seen one freed. Other libraries stay as they are.
+    """
+    mallopt: Any = getattr(ctypes.CDLL(None), "mallopt", None)
+    if mallopt is not None:
+        mallopt(_M_MMAP_THRESHOLD, _KEPT_BLOCK)
+        mallopt(_M_TRIM_THRESHOLD, _KEPT)
 
 
 def physical_memory() -> int:
