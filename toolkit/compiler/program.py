@@ -6,6 +6,7 @@ Both executors (`flat`, `tokens`) run a `Program`; it holds nothing of a particu
 from __future__ import annotations
 
 import enum
+import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
@@ -57,6 +58,8 @@ from toolkit.target.target import Target
 
 class Role(enum.Enum):
     """What the executor does with a node."""
+
+    __hash__ = object.__hash__  # members are what they are; Enum's own is a call for every node
 
     KERNEL = enum.auto()
     CONSTANT = enum.auto()
@@ -243,6 +246,7 @@ class _Form:
         is_dynamic: the types of its outputs are looked at when it has run.
         constant: the value of a CONSTANT.
         is_built: a kernel has been built of it.
+        shared: the kernel of all of them, where it is pure and has seen nothing of its node but what they share.
     """
 
     role: Role
@@ -253,6 +257,7 @@ class _Form:
     is_dynamic: bool = False
     constant: Any = None
     is_built: bool = False
+    shared: Callable[..., Any] | None = None
 
 
 class _Kernels:
@@ -293,7 +298,9 @@ class _Kernels:
                 return
             assert form.entry is not None
             step.kind = form.entry.kind
-            if step.kind is Kind.PURE and not form.entry.is_foreign:
+            if form.shared is not None:
+                step.compute = form.shared
+            elif step.kind is Kind.PURE and not form.entry.is_foreign:
                 step.kernels = self
                 del step.compute  # it is built when it is asked for
             else:
@@ -338,12 +345,19 @@ class _Kernels:
             for definition in () if form.is_built else node.op_def.attrs.values():
                 if definition.minimum is not None:  # how many outputs there are, which no kernel may ask for
                     node.attr(definition.name, None)
-            compute = entry.factory(KernelNode(node, self._access, self._target))
+            seen = KernelNode(node, self._access, self._target)
+            built = entry.factory(seen)
+            is_own, kept = seen.is_own, weakref.ref(seen)
+            del seen
         except GraphmillError as error:
             raise error.at(node=node.name) from None
         except Exception as error:
             raise _told(error, node) from error
-        compute = device_types.watched(self.device_type, compute, node.name)
+        compute: Callable[..., Any] = device_types.watched(self.device_type, built, node.name)
+        # a kernel that keeps what it was built of may look there for its node when it runs
+        is_pure = entry.kind is Kind.PURE and not entry.is_foreign and not form.is_dynamic
+        if is_pure and not is_own and kept() is None and compute is built:
+            form.shared = compute
         if entry.is_foreign:
             return held_to_declaration(compute, entry.kind, node)
         return typed(compute, entry.kind, node) if form.is_dynamic else compute

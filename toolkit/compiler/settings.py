@@ -32,6 +32,7 @@ class Settings:
         there); or "exact" for the kernels that define the ops and
         nothing that computes otherwise: no oneDNN, no machine code, no Winograd, no folded weights (numerics.txt).
     stages: a folder that programs are written to, in text form, after each pass.
+    once: no program is asked for a second time, as a rule: large ones that work on little need not be compiled.
     threads: of a kernel; None for one for each processor that nothing else keeps busy (`target.load`).
     target: the processor that code is made for, with what decides between ways to compute something.
     """
@@ -47,6 +48,7 @@ class Settings:
     precision: str = "f32"
     threads: int | None = None
     stages: str | None = None
+    once: bool = False
     target: Target = field(default_factory=rows.current)
 
     def __post_init__(self) -> None:
@@ -66,8 +68,9 @@ class Settings:
 
     @staticmethod
     def current(
-        precision: str = "f32", threads: int | None = None, stages: str | None = None, target: Target | None = None
-    ) -> Settings:
+        precision: str = "f32", threads: int | None = None, stages: str | None = None, target: Target | None = None,
+        *, once: bool = False,
+    ) -> Settings:  # fmt: skip
         """The defaults, changed by the environment.
 
         Args:
@@ -93,6 +96,7 @@ class Settings:
             precision=precision,
             threads=threads,
             stages=stages,
+            once=once,
             target=rows.current() if target is None else target,
         )
 

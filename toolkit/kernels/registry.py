@@ -66,7 +66,8 @@ class KernelNode:
         ref_inputs: for each input, whether it arrives as a RefVariable.
         library: the functions the graph can call.
         node: the node itself, for what is not offered here.
-
+        is_own: somebody has asked for what other nodes of one kind do not share: name, device, functions, files, or
+            the node itself.
         target: the processor that it is for.
 
     Args:
@@ -75,22 +76,40 @@ class KernelNode:
     """
 
     __slots__ = (
-        "_access", "_decoded", "device", "input_types", "library", "name", "node", "op", "output_types", "ref_inputs",
+        "__weakref__", "_access", "_decoded", "_node", "input_types", "is_own", "op", "output_types", "ref_inputs",
         "target",
     )  # fmt: skip
 
     def __init__(self, node: Node, access: Access | None = None, target: Target | None = None):
-        self.node = node
+        self._node = node
         self._access = access
         self.target = rows.current() if target is None else target
-        self.name = node.name
+        self.is_own = False
         self.op = node.op
-        self.device = node.device
         self.ref_inputs = [t.is_ref for t in node.input_types]
         self.input_types = [t.base for t in node.input_types]
         self.output_types = [t.base for t in node.output_types]
-        self.library: FunctionLibrary = node.graph.library
         self._decoded: dict[str, Any] = {}
+
+    @property
+    def node(self) -> Node:
+        self.is_own = True
+        return self._node
+
+    @property
+    def name(self) -> str:
+        self.is_own = True
+        return self._node.name
+
+    @property
+    def device(self) -> str:
+        self.is_own = True
+        return self._node.device
+
+    @property
+    def library(self) -> FunctionLibrary:
+        self.is_own = True
+        return self._node.graph.library
 
     def attr(self, name: str, default: Any = ...) -> Any:
         """A decoded attribute (bytes, int, float, bool, DType, Shape, TensorProto, FuncRef, or a list).
@@ -103,17 +122,17 @@ class KernelNode:
         except KeyError:
             pass
         try:
-            value = self.node.attr(name, default)
+            value = self._node.attr(name, default)
         except GraphError as error:
             raise InvalidArgumentError(error.message, node=error.node) from None
-        if default is ... or name in self.node.attrs:
+        if default is ... or name in self._node.attrs:
             self._decoded[name] = value
         return value
 
     def text(self, name: str, default: str | None = None) -> str:
         """A string attribute as `str`."""
         try:
-            return self.node.text(name, ... if default is None else default)
+            return self._node.text(name, ... if default is None else default)
         except GraphError as error:
             raise InvalidArgumentError(error.message, node=error.node) from None
 
@@ -129,7 +148,7 @@ class KernelNode:
         return value
 
     def has(self, name: str) -> bool:
-        return name in self.node.attrs
+        return name in self._node.attrs
 
     @property
     def files(self) -> Files:

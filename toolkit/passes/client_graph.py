@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from typing import TypeVar
 
 from schemas.tensor_pb2 import TensorProto
 from toolkit.errors import GraphError, UsageError
@@ -10,6 +11,8 @@ from toolkit.graph import dtypes
 from toolkit.graph.bodies import ENDS
 from toolkit.graph.graph import Graph
 from toolkit.graph.node import Node, Output
+
+T = TypeVar("T")
 
 #: stands for the client's side in rendezvous keys
 CLIENT = "client"
@@ -46,30 +49,50 @@ def rewrite_for_execution(
         )
         for index, (node, output) in enumerate(feeds)
     ]  # fmt: skip
-    copies: dict[int, Node] = {}
     kept = [graph.nodes[i] for i in sorted(keep)]
     for node in kept:
         if node.op in ENDS:
             advice = ": feed it" if node.output_types else ""
             told = f"{node.op} belongs to the body of a function, not to a graph that is run{advice}"
             raise GraphError(told, node=node.name)
-        copies[node.id] = out.add_copy(node)
+    copies = out.add_copies(kept, len(graph.nodes))
+    # one endpoint for all who read a node's first output; for what is fed its argument stands
+    first = [None if copy is None else Output(copy, 0) for copy in copies]
+    others: dict[tuple[int, int], Output] = {}
+    for (number, output), index in fed.items():
+        if output:
+            others[number, output] = Output(args[index], 0)
+        else:
+            first[number] = Output(args[index], 0)
+
+    def source_of(src: Node, index: int) -> Output:
+        if not index:
+            return _there(first[src.id])
+        return others.get((src.id, index)) or Output(_there(copies[src.id]), index)
+
     for node in kept:
-        copy = copies[node.id]
+        copy = _there(copies[node.id])
+        inputs = copy.inputs
         for src, index in node.inputs:
-            arg = fed.get((src.id, index))
-            copy.inputs.append(Output(copies[src.id], index) if arg is None else Output(args[arg], 0))
-        copy.control_inputs = [
-            args[fed[src.id, 0]] if _is_fed_placeholder(src, fed) else copies[src.id] for src in node.control_inputs
-        ]
+            source = None if index else first[src.id]
+            inputs.append(source_of(src, index) if source is None else source)
+        if node.control_inputs:
+            copy.control_inputs = [
+                args[fed[src.id, 0]] if _is_fed_placeholder(src, fed) else _there(copies[src.id])
+                for src in node.control_inputs
+            ]
     for index, (node, output) in enumerate(fetches):
-        arg = fed.get((node.id, output))
-        source = Output(copies[node.id], output) if arg is None else Output(args[arg], 0)
         out.add(
-            "_Retval", f"_retval_{node.name}_{output}_{index}", [source],
+            "_Retval", f"_retval_{node.name}_{output}_{index}", [source_of(node, output)],
             attrs={"T": node.output_types[output].base, "index": index}, device=node.device,
         )  # fmt: skip
     return out
+
+
+def _there(found: T | None) -> T:
+    """What was reached, and so was copied."""
+    assert found is not None
+    return found
 
 
 def rewrite_for_partial_run(

@@ -73,6 +73,11 @@ class Batches:
         full, rest = divmod(self.num_examples, self._size)
         return full + (1 if rest and self._partial else 0)
 
+    @property
+    def count(self) -> int | None:
+        """Batches in all; None where they go on without end."""
+        return None if self._epochs is None else self._epochs * self.per_epoch
+
     def start_at(self, batch: int) -> Iterator[dict[Any, Array]]:
         """The batches from number `batch` (from 0, counted over all epochs); each is a dict like the arrays."""
         epoch, number = divmod(batch, self.per_epoch)

@@ -8,12 +8,14 @@ from __future__ import annotations
 import enum
 import functools
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeAlias, TypeVar
 
 from toolkit.compiler.program import Program, Role, Step
 from toolkit.graph.frames import StaticFrame
 from toolkit.kernels.context import DEAD
 from toolkit.kernels.registry import Kind
+
+T = TypeVar("T")
 
 
 class Action(enum.IntEnum):
@@ -75,14 +77,12 @@ class NodeItem:
         self.num_outputs = step.num_outputs
         controls = len(step.controls)
         self.pending = controls * 2 + 1 if self.is_merge else self.num_inputs + controls
-        self.data_edges: list[tuple[NodeItem, int, int, int]] = []
-        self.control_edges: list[tuple[NodeItem, int]] = []
-        self.merge_edges: list[tuple[NodeItem, int, int, int]] = []
+        # a list for those alone who have edges: large graphs have a great many nodes
+        self.data_edges = self.merge_edges = _NO_EDGES
+        self.control_edges = _NO_CONTROL
         self.local = self.base = self.stop = 0
-        self.blanks: list[Any] = [None] * self.num_inputs
-        self.fixed: Sequence[Any] = [DEAD] * step.num_outputs
-        if step.role is Role.CONSTANT:
-            self.fixed = (step.constant,)
+        self.blanks = _blanks(self.num_inputs)
+        self.fixed: Sequence[Any] = (step.constant,) if step.role is Role.CONSTANT else _dead(step.num_outputs)
         self.passes_deadness = step.role is Role.KERNEL or step.role is Role.SWITCH
         self.cost_ns = 0
         self.frame_name = ""  # of an Enter: the loop it leads into
@@ -90,6 +90,22 @@ class NodeItem:
         if step.role is Role.ENTER:
             self.frame_name = step.node.attr("frame_name").decode()
             self.is_constant = step.node.attr("is_constant", False)
+
+
+Edges: TypeAlias = Sequence[tuple[NodeItem, int, int, int]]
+ControlEdges: TypeAlias = Sequence[tuple[NodeItem, int]]
+_NO_EDGES: Edges = ()
+_NO_CONTROL: ControlEdges = ()
+
+
+@functools.cache  # there are as many as nodes have inputs
+def _blanks(count: int) -> Sequence[None]:
+    return (None,) * count
+
+
+@functools.cache
+def _dead(count: int) -> Sequence[Any]:
+    return (DEAD,) * count
 
 
 def _is_n_way(step: Step) -> bool:
@@ -109,6 +125,14 @@ class FrameInfo:
         self.no_inputs: list[Any] = []
 
 
+def _append(edges: list[list[T] | None], src: int, edge: T) -> None:
+    known = edges[src]
+    if known is None:
+        edges[src] = [edge]
+    else:
+        known.append(edge)
+
+
 def lay_out(program: Program) -> tuple[list[NodeItem], dict[str, FrameInfo]]:
     """The nodes of a program with their edges, and the layout of each frame by name."""
     nodes = [NodeItem(step) for step in program.steps]
@@ -123,15 +147,27 @@ def lay_out(program: Program) -> tuple[list[NodeItem], dict[str, FrameInfo]]:
     for layout in layouts.values():
         layout.none_dead = [0] * len(layout.pending)
         layout.no_inputs = [None] * layout.num_inputs
+    data: list[list[tuple[NodeItem, int, int, int]] | None] = [None] * len(nodes)
+    control: list[list[tuple[NodeItem, int]] | None] = [None] * len(nodes)
+    merge: list[list[tuple[NodeItem, int, int, int]] | None] = [None] * len(nodes)
     for node in nodes:
-        for slot, (src, index) in enumerate(node.step.inputs):
-            edge = (node, node.local, node.base + slot, index)
-            (nodes[src].merge_edges if node.is_merge else nodes[src].data_edges).append(edge)
+        into = merge if node.is_merge else data
+        local, position = node.local, node.base
+        for src, index in node.step.inputs:
+            _append(into, src, (node, local, position, index))
+            position += 1
         for src in node.step.controls:
             if node.is_merge:
-                nodes[src].merge_edges.append((node, node.local, -1, 0))
+                _append(merge, src, (node, local, -1, 0))
             else:
-                nodes[src].control_edges.append((node, node.local))
+                _append(control, src, (node, local))
+    for node, own, waiting, joined in zip(nodes, data, control, merge, strict=True):
+        if own is not None:
+            node.data_edges = own
+        if waiting is not None:
+            node.control_edges = waiting
+        if joined is not None:
+            node.merge_edges = joined
     return nodes, layouts
 
 

@@ -258,6 +258,7 @@ class Job:
         self.dumped: list[Output] = []  # fetched for it
         self.probe = self._make_probe()
         self.one_pass = options.batch is not None and options.steps is None and options.epochs is None
+        self._runs_once = False
 
     def _make_probe(self) -> Probe | None:
         options = self.options
@@ -377,6 +378,7 @@ class Job:
             limits=self.options.limits,
             policy=self.policy,
             stages=self.options.dump_stages,
+            once=self._runs_once,
         )
 
     def note(self, session: Session) -> None:
@@ -422,6 +424,7 @@ class Job:
         """Run the steps with their hooks, then save and collect."""
         options, report = self.options, self.report
         batches = self._batches()
+        self._runs_once = options.steps == 1 or (options.steps is None and batches.count == 1)
         keep = options.keep_values and self._is_many()
         kept: list[list[Any]] = []
         last: list[Any] = []

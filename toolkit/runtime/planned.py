@@ -36,6 +36,8 @@ _MAX_BYTES = 1 << 29  # of arenas and packed constants of a program's plans, bey
 _COLLECT_BYTES = 1 << 26  # of plans that are gone, after which their memory is given back
 _COLLECT_PLANS = 128  # likewise plans: looking for garbage takes as long as a hundred small steps
 _MAX_DEAD = 8  # plans for arguments of which some are dead
+#: nodes of a program from which on it may run once uncompiled: with fewer, compiling takes a fifth of a second at most
+_LARGE = 4096
 _MAX_REBUILDS = 4  # of plans whose variables changed; then variables are no longer taken as constants
 
 
@@ -66,6 +68,7 @@ class CompiledExecutor:
         self._too_large: dict[tuple[Any, ...], str] = {}  # arguments for which there is no room for a plan
         self._branches = False  # they were taken in more ways than there are plans for
         self._threads = settings.threads
+        self._is_first = settings.once and settings.stages is None
         self._plans: OrderedDict[tuple[Any, ...], Plan | SharedPlan] = OrderedDict()
         self._lock = threading.Lock()
         self._making_narrower = threading.Lock()
@@ -115,6 +118,11 @@ class CompiledExecutor:
         if plan is None or not plan.holds() or self._generation != (resources, resources.generation):
             if key in self._too_large or (plan is None and DEAD in key and self._has_enough(key)):
                 return self._reference().run(arguments, running)
+            if self._is_first:
+                self._is_first = False
+                results = self._run_once(arguments, running)
+                if results is not None:
+                    return results
             plan = self._planned(key, arguments, running, threads)
             if plan is None:
                 return self._reference().run(arguments, running)
@@ -123,6 +131,14 @@ class CompiledExecutor:
 
             return run_checked(plan, self._program, arguments, running)
         return plan.run(arguments, running) if plan.turn is None else TURNS.run(plan, arguments, running)
+
+    def _run_once(self, arguments: Sequence[Any], running: DeviceStep) -> list[Any] | None:
+        """The results of a first run for which nothing is compiled; None where it is worth compiling."""
+        if len(self._program.steps) < _LARGE:
+            return None
+        from toolkit.runtime.once import run_once  # large programs alone need it
+
+        return run_once(self._program, arguments, running)
 
     def run_from_host(self, arguments: Sequence[Any], running: DeviceStep, boundary: HostSide) -> FromHost | None:
         """Execute once, from host memory to host memory, where the program was recorded; None where it was not.

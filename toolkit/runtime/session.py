@@ -94,6 +94,9 @@ class Session:
             read its own folder and print; everything else, a graph that the program made or imported, is the
             program's own and may do what the program may.
         stages: a folder that compiled programs are written to, in text form, after each pass of the compiler.
+        once: no step will be asked for twice, as a rule. Compiling a large graph of small tensors takes longer than
+            running it: its first step is run by the kernels of its nodes, within rounding of what is compiled when it
+            is asked for again.
         processor: what programs are compiled for; default: the processor that this runs on.
         workers: makes the worker of each task that has devices; by default all are in this process.
         config: what a master is told; by default that soft placement is as `allow_soft_placement` says.
@@ -124,6 +127,7 @@ class Session:
         limits: Limits | Allowance | None = None,
         policy: Policy | None = None,
         stages: str | None = None,
+        once: bool = False,
         processor: Target | None = None,
         workers: WorkerFactory | None = None,
         config: config_pb2.ConfigProto | None = None,
@@ -135,7 +139,7 @@ class Session:
             refuse_settings(
                 target, devices=devices, device_options=device_options, force_tokens=force_tokens,
                 inter_op_threads=inter_op_threads, threads=threads, precision=precision != "f32", limits=limits,
-                stages=stages, processor=processor, workers=workers,
+                stages=stages, once=once, processor=processor, workers=workers,
             )  # fmt: skip
             config = config or config_pb2.ConfigProto(allow_soft_placement=allow_soft_placement)
             self._remote = kind_of(target).open(target, self._core, config)
@@ -146,7 +150,7 @@ class Session:
         self._owns_resources = not target
         self._pool = InterOpPool(inter_op_threads) if inter_op_threads else None
         force_tokens = force_tokens or self._pool is not None  # only that executor spreads its work
-        settings = Settings.current(precision, threads, stages, processor)
+        settings = Settings.current(precision, threads, stages, processor, once=once)
         self.access = Access(_default_policy(self.graph) if policy is None else policy)
         self._cancellation = CancellationManager()
         self._workers = self._make_workers(workers or LocalWorker, settings, force_tokens)

@@ -52,10 +52,10 @@ class TokenExecutor(NodeByNode):
 
     def run(self, arguments: Sequence[Any], running: DeviceStep) -> list[Any]:
         """Execute once; see `Executor.run`."""
-        return _Execution(self, arguments, running).run()
+        return TokenExecution(self, arguments, running).run()
 
 
-class _Execution:
+class TokenExecution:
     """One execution."""
 
     def __init__(self, executor: TokenExecutor, arguments: Sequence[Any], running: DeviceStep):
@@ -492,7 +492,7 @@ class _Done:
 
     __slots__ = ("_completions", "_task")
 
-    def __init__(self, execution: _Execution, task: Task):
+    def __init__(self, execution: TokenExecution, task: Task):
         self._completions = execution.completions
         self._task = task
 

@@ -18,8 +18,8 @@ from toolkit.kernels.registry import Kind
 from toolkit.policy.outside import only_reads
 
 #: ops that may use a resource or reference without changing it
-_READERS = frozenset({"IsVariableInitialized", "ReadVariableOp", "VariableShape", "VarIsInitializedOp",
-                      "ResourceGather", "ResourceGatherNd"})  # fmt: skip
+READERS = frozenset({"IsVariableInitialized", "ReadVariableOp", "VariableShape", "VarIsInitializedOp",
+                     "ResourceGather", "ResourceGatherNd"})  # fmt: skip
 
 
 def callee(running: RunningStep, step: Step, ref: FuncRef, types: FunctionTypes, drawing: dict[int, bool]) -> Program:
@@ -52,7 +52,7 @@ def draws(program: Program, running: RunningStep, seen: set[int] | None = None) 
             continue
         if step.node.attr("seed2", None) is not None:
             return True
-        for ref in _named_functions(step.node):
+        for ref in named_functions(step.node):
             try:
                 inner = running.device_functions.program(step.node.graph.library, ref)
             except GraphmillError:
@@ -65,9 +65,15 @@ def draws(program: Program, running: RunningStep, seen: set[int] | None = None) 
 def initialises(program: Program) -> bool:
     """Whether a program does nothing but give variables values that depend on nothing: as a rule it runs once."""
     assigns = False
-    for step in program.steps:
+    given: set[int] = set()  # arguments: what is fed to every step need not be taken by this one
+    for index, step in enumerate(program.steps):
         if step.role is Role.CONSTANT:
             continue
+        if step.role is Role.ARG:
+            given.add(index)
+            continue
+        if given and any(source in given for source, _ in step.inputs):
+            return False
         if step.role is not Role.KERNEL or step.deref:
             return False
         op = step.node.op
@@ -102,11 +108,11 @@ def writes_variables(block: Block) -> bool:
         types = operation.step.node.input_types
         if any(dtype.is_ref for dtype in types):
             return True
-        if operation.step.kind is Kind.PURE or operation.step.node.op in _READERS:
+        if operation.step.kind is Kind.PURE or operation.step.node.op in READERS:
             continue
         if any(dtype.name == "resource" for dtype in types) and not operation.step.node.op.startswith(_PER_STEP):
             return True
-        if any(True for _ in _named_functions(operation.step.node)):
+        if any(True for _ in named_functions(operation.step.node)):
             return True
     return False
 
@@ -124,13 +130,13 @@ def may_write(program: Program, running: RunningStep, seen: set[int] | None = No
     if any(may_write(each, running, seen) for each in program.beside):
         return True
     for step in program.steps:
-        if step.role is not Role.KERNEL or step.node.op in _READERS:
+        if step.role is not Role.KERNEL or step.node.op in READERS:
             continue
         if any(dtype.is_ref for dtype in step.node.input_types):
             return True
         if step.kind is Kind.PURE:
             continue
-        refs = list(_named_functions(step.node))
+        refs = list(named_functions(step.node))
         if refs:
             try:
                 programs = [running.device_functions.program(step.node.graph.library, ref) for ref in refs]
@@ -151,7 +157,7 @@ _NOT_VARIABLES = frozenset({"HashTableV2", "MutableHashTableV2", "FIFOQueueV2", 
                             "StackV2", "TensorArrayV3", "MutableDenseHashTableV2"})  # fmt: skip
 
 
-def _named_functions(node: Node) -> Iterable[FuncRef]:
+def named_functions(node: Node) -> Iterable[FuncRef]:
     """The functions that a node's attributes name."""
     kind = node.kind
     return () if kind is not None and not kind.names_functions else _functions(node.attrs.values())
