@@ -356,7 +356,7 @@ class _Kernels:
         compute: Callable[..., Any] = device_types.watched(self.device_type, built, node.name)
         # a kernel that keeps what it was built of may look there for its node when it runs
         is_pure = entry.kind is Kind.PURE and not entry.is_foreign and not form.is_dynamic
-        if is_pure and not is_own and kept() is None and compute is built:
+        if is_pure and self.device_type == "CPU" and not is_own and kept() is None and compute is built:
             form.shared = compute
         if entry.is_foreign:
             return held_to_declaration(compute, entry.kind, node)
