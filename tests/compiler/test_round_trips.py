@@ -113,6 +113,8 @@ LAYERS = {
     "sum of rounded ones": _Layer(_IN, _RELU, added="rounded", activation="relu"),
     "sum of rounded ones, signed": _Layer(_IN, _SIGNED, 3, added="rounded"),
     "pool": _Layer(_IN, _SIGNED, 3, pooled=True),
+    "another function": _Layer(_IN, _Range(0.02, 60), 3, activation="elu"),
+    "another function, depthwise": _Layer(_IN, _Range(0.01, 128), 3, 2, depthwise=True, activation="tanh"),
     "symmetric": _Layer(_Range(0.04, 128, narrow=True), _SIGNED, 3, signed=True),
 }
 _CHANNELS = 32
@@ -120,6 +122,8 @@ _ACTIVATIONS: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
     "": (lambda x: x, lambda x: x),
     "relu": (lambda x: ops.relu(x), lambda x: np.maximum(x, 0)),
     "relu6": (lambda x: ops.relu6(x), lambda x: np.clip(x, 0, 6)),
+    "elu": (lambda x: ops.elu(x), lambda x: np.where(x > 0, x, np.expm1(np.minimum(x, 0)))),
+    "tanh": (lambda x: ops.tanh(x), np.tanh),
 }
 
 
@@ -219,6 +223,43 @@ def test_computed_in_8_bits(name: str) -> None:
     words = [line.split()[1] for line in text.partition("\n\n")[0].splitlines()[2:]]
     pools = ["pool"] if layer.pooled else []
     assert [word for word in words if word != "pin"] == ["quantize", *pools, "int8_conv", "dequantize"]
+
+
+@needs_int8
+@pytest.mark.parametrize("rounded", [False, True])
+@pytest.mark.parametrize("activation", _ACTIVATIONS)
+def test_sums_with_floats(rounded: bool, activation: str) -> None:
+    """A product in 8 bits adds what was never rounded, and gives floats; those may be rounded in turn."""
+    layer = _Layer(_IN, _SIGNED, 3, activation=activation)
+    random = np.random.default_rng(8)
+    filters, bias = _weights(layer, random)
+    shape = (1, 14, 14, _CHANNELS)
+    graph_function, function = _ACTIVATIONS[activation]
+    with gm.Graph().as_default() as graph:
+        x = gm.placeholder(dtypes.float32, list(shape), name="x")
+        other = gm.placeholder(dtypes.float32, list(shape), name="other")
+        given = ops.identity(layer.given.node(x), name="given")
+        y = graph_function(ops.add_v2(ops.bias_add(ops.conv2d(given, filters, [1] * 4, "SAME"), bias), other))
+        ops.identity(layer.made.node(y) if rounded else y, name="made")
+    low, high = layer.given.ends
+    feeds = {"x:0": random.uniform(low, high, shape).astype(F), "other:0": random.normal(size=shape).astype(F)}
+    assert " int8_conv " in explained(graph, ["made:0"], feeds)
+    with Session(graph) as session:
+        known, made = session.run(["given:0", "made:0"], feeds)
+        np.testing.assert_array_equal(session.run("made:0", feeds), made)
+    wide, x64 = filters.astype(np.float64), known.astype(np.float64)
+    error = tolerance.likely(filters[..., 0].size + _FEW) * (
+        _convolve(np.abs(x64) + _IN.zero * _IN.step, np.abs(wide), 1, False) + np.abs(bias) + np.abs(feeds["other:0"])
+    )
+    sums = _convolve(x64, wide, 1, False) + bias + feeds["other:0"]
+    least, most = (function(sums + sign * error) for sign in (-1, 1))
+    if rounded:
+        least, most = (layer.made.whole(v + s * _NEAR * layer.made.step) for s, v in ((-1, least), (1, most)))
+        made = np.rint(made / layer.made.step)
+        assert (least < most).mean() < _MOST_TIES
+    near = tolerance.gamma(_FEW) * (1 + np.abs(made))  # of the function's own value
+    assert ((least - near <= made) & (made <= most + near)).all()
+    assert len(np.unique(made)) > 8
 
 
 @needs_int8

@@ -2,8 +2,9 @@
 
 Where what is convolved or multiplied is rounded and the weights are whole multiples of a step, sums of whole numbers
 are exact, and one scale for each output makes the float of them that the graph asks for: nearer to its definition than
-float32. What follows, up to the next rounding, is done to the sums while they are in registers: bias, relu, the
-rounding itself, and a residual that was rounded. Between such layers there are only 8-bit numbers.
+float32. What follows, up to the next rounding, is done to the sums while they are in registers: bias, activation, the
+rounding itself, and a residual that was rounded. Between such layers there are only 8-bit numbers. A residual that was
+not rounded is added in float32, and such a layer makes floats.
 
 A number that lies between two steps, but for an error of float32's size, may come out as the other one
 (`tests/compiler/test_round_trips.py` gives each output the one or two numbers that it may be).
@@ -77,6 +78,7 @@ class _RoundTrips:
     Attributes:
         grids: of floats that are rounded, what they are rounded to.
         products: those whose input is rounded, with their weights.
+        joined: those of them that add a rounded tensor and are rounded themselves: all of it in 8 bits.
         numbers: of floats, the 8-bit numbers that stand for them.
     """
 
@@ -85,6 +87,7 @@ class _RoundTrips:
         self.refused = refused
         self.grids: dict[Value, Grid] = {}
         self.products: dict[Operation, _Weights] = {}
+        self.joined: set[Operation] = set()
         self.numbers: dict[Value, Value] = {}
 
     # -- what there is ---------------------------------------------------------------------------------------------
@@ -139,17 +142,21 @@ class _RoundTrips:
         return _Weights(form, numbers.reshape(weights.shape), steps, sums)
 
     def _can_follow(self, operation: Convolution | MatMul) -> bool:
-        """Whether what is done to the sums can be done in 8 bits too."""
+        """Whether what is done to the sums can be done by a product of 8-bit numbers."""
         added = [post for post in operation.post_ops if isinstance(post, Combine)]
-        if len(added) > 1 or not all(_is_clip(post) for post in operation.post_ops if post not in added):
+        if not added:
+            return True
+        if len(added) > 1 or added[0].function is not BinaryFunction.ADD:
             return False
-        return not added or (
+        if (
             operation.post_ops[0] is added[0]
-            and added[0].function is BinaryFunction.ADD
+            and all(map(_is_clip, operation.post_ops[1:]))
             and added[0].other in self.grids
-            and added[0].other.shape == operation.output.shape
             and self._is_rounded(operation.output)
-        )
+        ):
+            self.joined.add(operation)
+        other = added[0].other
+        return other.dtype == F32 and not other.is_constant and other.shape == operation.output.shape
 
     def _is_rounded(self, value: Value) -> bool:
         """Whether it is but a tensor to be rounded: a sum in 8 bits is made in the place of what is added."""
@@ -238,16 +245,22 @@ class _RoundTrips:
         is_padded = isinstance(operation, Convolution) and any(map(any, operation.windows.padding))
         if not is_padded:
             bias = bias - grid.zero * weights.sums * scales
-        summand, unit, after = None, 1.0, list(operation.post_ops)
-        first = after[0] if after else None
-        if isinstance(first, Combine):
-            after, other = after[1:], first.other
-            summand, unit = self.numbers[other], self.grids[other].step
-            bias = bias - self.grids[other].zero * unit
+        summand, unit = None, 1.0
+        before: list[Apply] = []
+        after: list[Apply] = []
+        for post in operation.post_ops:
+            if isinstance(post, Combine):
+                summand, before, after = post.other, after, []
+            else:
+                after.append(post)
+        if summand is not None and operation in self.joined:
+            grid_of_it = self.grids[summand]
+            summand, unit = self.numbers[summand], grid_of_it.step
+            bias = bias - grid_of_it.zero * unit
         operation.become(
             int8_product, form=weights.form, input=self.numbers[x], weights=weights.numbers, summand=summand,
             summand_scale=unit, known_zero=grid.zero if is_padded else 0, bias=bias.astype(np.float32),
-            weight_scales=scales.astype(np.float32), after=tuple(each for each in after if isinstance(each, Apply)),
+            weight_scales=scales.astype(np.float32), before=tuple(before), after=tuple(after),
         )  # fmt: skip
 
     # -- what follows goes into the products -----------------------------------------------------------------------
@@ -259,7 +272,9 @@ class _RoundTrips:
                 continue
             producer = operation.input.producer
             if isinstance(producer, Int8Product):
-                if producer.output.dtype == F32 and producer.conditions == operation.conditions:
+                adds_floats = producer.summand is not None and producer.summand.dtype == F32
+                is_float = producer.output.dtype == F32 and not adds_floats
+                if is_float and producer.conditions == operation.conditions:
                     self._finish(producer, operation)
             else:
                 self._add(operation)
@@ -267,6 +282,11 @@ class _RoundTrips:
     def _finish(self, product: Int8Product, last: Quantize) -> None:
         """Sums in the steps of the result, which is written as 8-bit numbers."""
         unit = last.unit
+        if not all(map(_is_clip, product.after)):  # a function of floats, then to steps
+            product.before = (*product.after, Apply(UnaryFunction.LINEAR, 1.0 / unit, float(last.zero)))
+            product.after = _clipped((), last)
+            self._take_over(product, last)
+            return
         product.weight_scales = (product.weight_scales.astype(np.float64) / unit).astype(np.float32)
         product.bias = (product.bias.astype(np.float64) / unit + last.zero).astype(np.float32)
         if product.summand is not None:
