@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from toolkit.runtime.compare import Comparison
 
 app = command_app()
+#: the pass that needs data
+_CALIBRATED = "quantize_static"
 
 
 @app.command()
@@ -49,6 +51,12 @@ def optimize(
     verify: Annotated[
         str | None,
         typer.Option(metavar="FEEDS.npz|random", help="Run both on these feeds and compare; exit 1 if they differ."),
+    ] = None,
+    calibrate: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE.npz", help="Data that quantize_static measures ranges on: rows for each input, or FILE.npy."
+        ),
     ] = None,
     checkpoint: Annotated[
         str | None, typer.Option(metavar="PREFIX", help="With --verify: variables of both (default: initialised).")
@@ -84,7 +92,13 @@ def optimize(
     from toolkit.passes.optimize.run import optimize as run
 
     chosen = _passes(passes, rewrite, preset, canonical, release)
+    if calibrate is not None and not any(each.name == _CALIBRATED for each in chosen):
+        from toolkit.errors import UsageError
+
+        raise UsageError(f"--calibrate is data for the pass {_CALIBRATED}; add --passes {_CALIBRATED}")
     model = models.read("optimize", source, tags)
+    if calibrate is not None:
+        chosen = _calibrated(chosen, calibrate, model)
     with models.about(source):
         model, named = _pruned(model, fetch, feed, target, signature)
         from toolkit.passes.optimize.kept import kept_by
@@ -144,6 +158,20 @@ def _passes(
 
             chosen.append(ForRelease(release=release))
     return [*chosen, *(table.preset("canonical") if canonical and preset != "canonical" else ())]
+
+
+def _calibrated(chosen: list[Optimization], file: str, model: Model) -> list[Optimization]:
+    """The passes, those that measure ranges with the data to do it on."""
+    from dataclasses import replace
+
+    from toolkit.errors import about_option
+    from toolkit.passes.optimize.quantize_static import QuantizeStatic
+    from toolkit.policy.rules import Policy
+    from toolkit.runtime.calibration import read_calibration
+
+    with about_option("--calibrate"):
+        data = read_calibration(file, Policy.of_model(model.folder or model.source))
+    return [replace(each, measure=data.measure) if isinstance(each, QuantizeStatic) else each for each in chosen]
 
 
 Named = tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]
@@ -217,6 +245,7 @@ def _say(done: Optimized, surroundings: dict[str, Any]) -> None:
         if each.modified:
             by_name[each.name] = by_name.get(each.name, 0) + each.nodes_before - each.nodes_after
     lines += [f"{name}: {_fewer(count)}" for name, count in by_name.items()]
+    lines += [f"{each.name}: {note}" for each in done.passes for note in each.report.get("notes", ())]
     if not done.settled:
         lines.append(f"the last round still changed something ({', '.join(done.restless)}); --rounds N allows more")
     lines += [f"{one} undoes {other}: each ran once" for one, other in done.contrary]

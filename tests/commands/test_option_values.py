@@ -30,6 +30,7 @@ OTHERWISE = {
     ("checkpoint rename", "--like"): "--like needs --to-objects",
     ("partition", "--join"): "--join DIR names what is joined, and nothing is split",
     ("optimize", "--checkpoint"): "--checkpoint, --rtol and --atol say how to verify",
+    ("optimize", "--calibrate"): "--calibrate is data for the pass quantize_static",
     ("run", "--cluster"): "--cluster is without effect here: it says what --engine ray runs on",
     ("run", "--estimate"): "--estimate is compared with steps that are timed",
     ("inspect", "--signature"): "--signature is without effect here",

@@ -89,5 +89,6 @@ def onnx_model(workload: Workload, built: Built) -> Built:
     inputs = ",".join(
         f"{name}[{','.join(map(str, workload.onnx_shapes[label]))}]" for label, name in built.info["inputs"].items()
     )
-    convert = eight_bit_onnx_file if workload.suite == "quantized" else onnx_file
-    return convert(built.folder.name, inputs, ",".join(built.info["outputs"].values()), OPSET)
+    arguments = built.folder.name, inputs, ",".join(built.info["outputs"].values()), OPSET
+    made = onnx_file(*arguments)  # first: a process that builds cannot start another
+    return eight_bit_onnx_file(*arguments) if workload.suite == "quantized" else made

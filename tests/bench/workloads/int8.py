@@ -2,11 +2,13 @@
 
 Weights pass a QuantizeAndDequantizeV3 with a range for each output channel, what layers give passes a
 FakeQuantWithMinMaxVars with a calibrated range, as quantization-aware training leaves them (batch norms folded). The
-float32 network has the same weights without these nodes.
+float32 network has the same weights without these nodes. And what `graphmill optimize` makes of that one: the pass
+quantize_static, with ranges that it measures on images.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -14,10 +16,17 @@ from typing import Any
 
 from tests.bench.workloads.base import Target, Workload
 from tests.bench.workloads.networks import images
-from tests.models import builder
+from tests.models import CACHE, ROOT, Built, builder
 from tests.network_models import _freeze
 
 SIDE = 224
+#: what says how `optimize` quantizes
+_PASS = [
+    ROOT / "toolkit" / name
+    for name in (
+        "passes/optimize/quantize_static.py", "passes/optimize/rounded_tensors.py", "runtime/calibration.py",
+    )
+]  # fmt: skip
 
 
 class Layers:
@@ -183,23 +192,46 @@ def int8_classifier(folder: Path, name: str, precision: str) -> dict[str, Any]:
     return _freeze(folder, scored, [spec], {"image": batch[:2]}, False)
 
 
+@builder(images, *_PASS)
+def optimized_int8(folder: Path, source: str) -> dict[str, Any]:
+    """The network in the cache's folder `source` in 8 bits, as `graphmill optimize` makes it with a dozen images."""
+    import numpy as np
+
+    from commands.main import run
+
+    plain = Built(CACHE / source, json.loads((CACHE / source / "info.json").read_text()))
+    np.savez(folder / "images.npz", image=images(np.random.default_rng(7), 12, SIDE, False))
+    options = ["--passes", "quantize_static", "--calibrate", str(folder / "images.npz")]
+    if run(["optimize", str(plain.path), *options, "-o", str(folder / "frozen.pb")]):
+        raise RuntimeError(f"{source} could not be quantized")
+    return {key: plain.info[key] for key in ("main", "inputs", "outputs")}
+
+
+def _optimized(name: str) -> Built:
+    return optimized_int8(int8_classifier(name, "f32").folder.name)
+
+
 def _feeds(random: Any, *, batch: int) -> dict[str, Any]:
     return {"image": images(random, batch, SIDE, False)}
 
 
 def workloads() -> list[Workload]:
-    """Both in 8 bits, for one image.
+    """Both in 8 bits, for one image, as made by hand and by `optimize`.
 
     Engines add in other orders, so that a few numbers near the middle between two steps are rounded to the other one,
     and those move others, until engines are about as far from each other as each is from the float32 network.
     `tests/compiler/test_round_trips.py` holds each layer to the few ties that there are.
     """
     targets = (Target(("onnxruntime", "openvino"), 1.0), Target(("tensorflow",), 0.70))
+    made: dict[str, Callable[[str], Any]] = {
+        "int8": lambda name: int8_classifier(name, "int8"), "optimized to int8": _optimized
+    }  # fmt: skip
     return [
         Workload(
-            f"{name} int8 batch 1", "quantized", partial(int8_classifier, name, "int8"), partial(_feeds, batch=1),
-            targets, onnx_shapes={"image": (1, SIDE, SIDE, 3)},
+            f"{name} {how} batch 1", "quantized", partial(model, name), partial(_feeds, batch=1), targets,
+            onnx_shapes={"image": (1, SIDE, SIDE, 3)},
             rtol=2 * _ROUNDED[name],  # both engines' roundings
         )
+        for how, model in made.items()
         for name in NETWORKS
     ]  # fmt: skip

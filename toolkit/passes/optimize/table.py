@@ -190,6 +190,11 @@ _ROWS: tuple[PassEntry, ...] = (
         (), ("quantize_nodes",), exact=False,
     ),
     PassEntry(
+        "quantize_static", "quantize_static", "QuantizeStatic",
+        "round weights and what convolutions and products take to 8 bits, in ranges measured on data (--calibrate)",
+        exact=False,
+    ),
+    PassEntry(
         "sparsify_gather", "sparsify_gather", "SparsifyGather",
         "look numbers up in a hash table of those that are not 0, instead of gathering rows of mostly zeros",
         (), ("sparsify_gather",), exact=False,
