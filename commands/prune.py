@@ -201,10 +201,11 @@ def prune_options(
     for option, names in (("--feed", feeds), ("--fetch", fetches)):
         with about_option(option):
             for name in names:
-                meta.graph.output(parse_tensor(name))
+                meta.graph.require_output(parse_tensor(name))
     with about_option("--target"):
         for name in targets:
-            meta.graph.node(name.removeprefix("^"))
+            if (wanted := name.removeprefix("^")) not in meta.graph:
+                meta.graph.node(wanted)  # which says what is close to it
     if keep:
         from toolkit.passes.edit.draft import choose_nodes
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import mmap
 
 from schemas.graph_pb2 import GraphDef
-from toolkit.formats.node_bytes import read_nodes
+from toolkit.formats.node_bytes import read_many, read_nodes
 from toolkit.formats.node_parts import node_parts
 from toolkit.formats.protoscan import varint_bytes
 from toolkit.graph.garbage import no_collection
@@ -43,6 +43,16 @@ def from_bytes(data: bytes | mmap.mmap) -> Graph | None:
         return read_nodes(data)
 
 
+def unmade_from_bytes(data: bytes | mmap.mmap) -> Graph | None:
+    """The graph of a serialized GraphDef of very many nodes, none of which has been made; None for any other.
+
+    Raises:
+        GraphmillError: as `from_bytes`.
+    """
+    with no_collection():
+        return read_many(data)
+
+
 def to_proto(graph: Graph) -> GraphDef:
     """The GraphDef of a graph; unknown fields of what was read are kept."""
     with no_collection():
@@ -58,7 +68,8 @@ def to_parts(graph: Graph) -> list[bytes]:
     with no_collection():
         # node is the first field: the rest follows it
         rest = graph.subgraph([]).to_proto().SerializeToString(deterministic=True)
-        return [*node_parts(graph), rest]
+        unmade = graph.unmade
+        return [*(node_parts(graph) if unmade is None else unmade.parts()), rest]
 
 
 def field_of(number: int, data: bytes) -> bytes:

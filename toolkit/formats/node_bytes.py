@@ -15,90 +15,84 @@ from google.protobuf.message import DecodeError
 
 from schemas.graph_pb2 import GraphDef
 from toolkit.formats import large_constants, protoscan
+from toolkit.formats.kind_bytes import ATTR_NUMBER, SHARED, IrregularError, KindReader
 from toolkit.graph import opdefs
 from toolkit.graph.graph import Graph
 from toolkit.graph.kinds import NodeKind
 from toolkit.graph.node import Node, Output, node_of_kind
 from toolkit.graph.tensorref import parse_input
 
-#: bytes of attributes up to which nodes are asked whether another has the same
-_SHARED = 256
 #: the tags of NodeDef's fields, and of GraphDef's nodes
 _NODE, _NAME, _OP, _INPUT, _DEVICE = 0x0A, 0x0A, 0x12, 0x1A, 0x22
-_ATTR_NUMBER = 5
+#: nodes from which on a table is read: what is saved of each, some 3 us, is more then than it takes to import NumPy
+_MANY = 30_000
+#: bytes that nodes have at least, with a name and an op of one letter; nodes by which their mean size is estimated
+_LEAST, _LOOKED_AT = 8, 64
 #: bytes that are looked at in one piece, so that it stays in the processor's cache; of them at least so many are there
 #: where a node begins: its tag and its length
 _PIECE, _HEAD = 1 << 16, 16
-#: an attribute, how the one called `_class` begins behind its length, a text of a list, and how it begins
-_ATTR, _CLASS, _TEXTS, _COLOCATION = 0x2A, b"\n\x06_class\x12", 0x12, b"loc:@"
-
-
-class _IrregularError(Exception):
-    """The bytes are not as serializers write them, or the graph is malformed."""
 
 
 def read_nodes(data: bytes | mmap.mmap) -> Graph | None:
     """The graph of a serialized GraphDef; None where a parser has to look at it, which knows what is wrong.
 
-    Large constants stay in `data`. A memory map has to be nobody else's: their contents are moved in it.
+    Large constants stay in `data`. A memory map has to be nobody else's: their contents are moved in it. Nodes of a
+    graph of very many are made when they are asked for.
     """
+    many = read_many(data)
+    if many is not None:
+        return many
     graph = Graph()
     reader = _Reader(graph, data)
     try:
         rest = GraphDef.FromString(reader.read())
         if rest.node:
             return None
-    except (_IrregularError, DecodeError, UnicodeDecodeError, IndexError, protoscan.WireError):
+    except (IrregularError, DecodeError, UnicodeDecodeError, IndexError, protoscan.WireError):
         return None
     reader.settle(rest)
     if isinstance(data, mmap.mmap):
-        large_constants.align(reader.large, data)
+        large_constants.align(reader.kinds.large, data)
     graph.take_over(reader.nodes, reader.by_name(), rest)
     return graph
 
 
-def class_parts(tail: bytes, known: set[bytes]) -> tuple[bytes, tuple[str, ...], bytes] | None:
-    """Where attributes have `_class`, what stands before it, the nodes that it names, and what stands behind it.
+def _may_be_many(data: bytes | mmap.mmap) -> bool:
+    """Whether the beginning of a file looks as if there were very many nodes."""
+    if len(data) < _MANY * _LEAST:
+        return False
+    count = at = 0
+    try:
+        for field in protoscan.fields(cast("bytes", data), 0, len(data)):
+            count, at = count + 1, field.end
+            if count == _LOOKED_AT:
+                break
+    except protoscan.WireError:
+        return False
+    return count * len(data) >= _MANY * at
 
-    None where there is none, or where it is not a list of names written in few bytes: variables bring thousands of
-    nodes that differ in nothing but such a list.
 
-    Args:
-        known: bytes that are attributes, as far as they have been met before such a list; more are added.
-    """
-    start = at = tail.find(_CLASS) - 2
-    if start < 0:
+def read_many(data: bytes | mmap.mmap) -> Graph | None:
+    """The graph of a serialized GraphDef of very many nodes, with a table in their place; None where they are few, or
+    not all as usual."""
+    if not _may_be_many(data):
         return None
-    before = tail[:start]
-    if before not in known:
-        at = 0
-        while at < start:  # the bytes may be within another attribute
-            if tail[at] != _ATTR or tail[at + 1] > 127:
-                return None
-            at += 2 + tail[at + 1]
-        if at == start:
-            known.add(before)
-    if at != start or tail[at] != _ATTR or tail[at + 1] > 127:
+    from toolkit.formats.table_reading import read_table
+
+    try:
+        found = read_table(data, _MANY)
+    except (IrregularError, DecodeError, UnicodeDecodeError, IndexError, protoscan.WireError):
         return None
-    stop = at + 2 + tail[at + 1]
-    at += 2 + len(_CLASS)
-    # the length of the value, its list and the length of that
-    if stop > len(tail) or stop - at < 3 or tail[at] != stop - at - 1 or tail[at + 1] != 0x0A:
+    if found is None:
         return None
-    if tail[at + 2] != stop - at - 3:
-        return None
-    at += 3
-    names: list[str] = []
-    while at < stop:
-        if tail[at] != _TEXTS or at + 2 > stop or tail[at + 1] > 127:
-            return None
-        end = at + 2 + tail[at + 1]
-        if end > stop:
-            return None
-        if tail.startswith(_COLOCATION, at + 2, end):
-            names.append(tail[at + 2 + len(_COLOCATION) : end].decode(errors="replace"))
-        at = end
-    return before, tuple(names), tail[stop:]
+    table, rest, kinds = found
+    if kinds.has_plugins:
+        opdefs.hear({kind.op: kind.message for kind in table.kinds.all})
+    if isinstance(data, mmap.mmap):
+        large_constants.align(kinds.large, data)
+    graph = Graph()
+    graph.take_table(table, rest)
+    return graph
 
 
 class _Reader:
@@ -112,30 +106,26 @@ class _Reader:
         others: other outputs that were asked for, by what they are called in inputs, "name:1".
         odd: names that are not ASCII.
         late: nodes with inputs that come after them, with where their inputs begin and end.
-        large: the kinds of large constants, with where their contents begin.
+        kinds: what reads attributes.
     """
 
     def __init__(self, graph: Graph, data: bytes | mmap.mmap):
         self.graph = graph
         self.data = cast("bytes", data)  # a memory map is indexed and sliced as bytes are
-        self.large: list[tuple[NodeKind, int]] = []
+        self.kinds = KindReader(data)
         self.nodes: list[Node] = []
         self.first: dict[str, Output] = {}
         self.others: dict[str, Output] = {}
         self.odd: dict[str, str] = {}
         self.late: list[tuple[Node, int, int]] = []
         self.ops: dict[bytes, tuple[str, dict[bytes, NodeKind]]] = {}
-        # kinds by op and what stands before and behind `_class`
-        self.classes: dict[tuple[str, bytes, bytes], NodeKind] = {}
-        self.before: set[bytes] = set()  # what stands before `_class` anywhere
-        self.has_plugins = False
 
     def read(self) -> bytes:
         """Make all nodes; returns the bytes of what else there is."""
         # one loop with everything in local names: this is done a million times
         whole, nodes, first, ops = self.data, self.nodes, self.first, self.ops
         graph, new = self.graph, cast("Any", tuple).__new__  # what an Output's own does in the end
-        devices, shared, append = {b"": ""}, _SHARED, nodes.append
+        devices, shared, append = {b"": ""}, SHARED, nodes.append
         rest: list[bytes] = []
         number = base = at = 0
         total = len(whole)
@@ -163,12 +153,12 @@ class _Reader:
             if stop > end:
                 base += at
                 if base + size > total:
-                    raise _IrregularError
+                    raise IrregularError
                 # of a large node, what stands before its attributes
                 data = whole[base : base + (_PIECE if size < _PIECE else self._head(base, base + size) + _HEAD)]
                 text, end, at, stop = data.decode("latin-1"), len(data), 0, size
             if data[at] != _NAME:
-                raise _IrregularError
+                raise IrregularError
             length = data[at + 1]
             at += 2
             if length > 127:
@@ -176,7 +166,7 @@ class _Reader:
             key = text[at : at + length]
             at += length
             if data[at] != _OP or ":" in key or key[0] == "^":  # such names are not told from inputs
-                raise _IrregularError
+                raise IrregularError
             length = data[at + 1]
             at += 2
             if length > 127:
@@ -213,32 +203,32 @@ class _Reader:
                 device = known_device
                 at += length
             if at > stop:
-                raise _IrregularError
+                raise IrregularError
             if stop - at <= shared:
                 tail = data[at:stop] if stop <= end else whole[base + at : base + stop]
                 kind = kinds.get(tail)
                 if kind is None:
-                    kind = kinds[tail] = self._kind(op, tail)
+                    kind = kinds[tail] = self.kinds.kind(op, tail)
             else:
-                kind = self._own_kind(op, base + at, base + stop)
+                kind = self.kinds.own_kind(op, base + at, base + stop)
             node = node_of_kind(graph, number, key if key.isascii() else self._decoded(key), op, device, inputs, kind)
             number += 1
             output = new(Output, (node, 0))
             if first.setdefault(key, output) is not output:
-                raise _IrregularError  # a name is used twice
+                raise IrregularError  # a name is used twice
             append(node)
             if not is_plain:
                 self._link(node, base + begin, base + behind)
             at = stop
         for node, begin, behind in self.late:
             if not self._link_all(node, begin, behind):
-                raise _IrregularError  # an input that does not exist
+                raise IrregularError  # an input that does not exist
         return b"".join(rest)
 
     def _head(self, start: int, stop: int) -> int:
         """How many bytes of a node are its name, op, inputs and device."""
         for field in protoscan.fields(self.data, start, stop):
-            if field.number >= _ATTR_NUMBER:
+            if field.number >= ATTR_NUMBER:
                 return field.start - start
         return stop - start
 
@@ -277,7 +267,7 @@ class _Reader:
             # another spelling of the number, "x:01", is another text
             output = found if index == 0 else self.others.setdefault(text, Output(source, index))
         if node.control_inputs:
-            raise _IrregularError
+            raise IrregularError
         node.inputs.append(output)
         return True
 
@@ -290,40 +280,6 @@ class _Reader:
             found = {self.odd.get(key, key): node for key, node in found.items()}
         return cast("dict[str, Node]", found)
 
-    def _kind(self, op: str, tail: bytes) -> NodeKind:
-        parted = class_parts(tail, self.before) if len(tail) <= _SHARED else None
-        if parted is not None:
-            before, companions, after = parted
-            like = self.classes.get((op, before, after))
-            if like is not None:
-                return like.with_companions(tail, companions)
-        kind = self._new_kind(op, tail)
-        if parted is not None and kind.attributes == tail:  # in the order in which they are written
-            before, kind.companions, after = parted
-            self.classes[op, before, after] = kind
-        return kind
-
-    def _own_kind(self, op: str, at: int, stop: int) -> NodeKind:
-        """The kind of a node whose attributes are many bytes, so that nobody looks for others like it."""
-        large = large_constants.constant_kind(op, self.data, at, stop)
-        if large is None:
-            return self._kind(op, self.data[at:stop])
-        self.large.append(large)
-        self.has_plugins = self.has_plugins or large[0].names_plugin
-        return large[0]
-
-    def _new_kind(self, op: str, tail: bytes) -> NodeKind:
-        try:
-            kind = NodeKind(op, tail, is_shared=len(tail) <= _SHARED)
-        except ValueError:
-            raise _IrregularError from None
-        # other bytes: written in another order, or with fields of a node among its attributes that are empty
-        is_the_same = kind.is_shared and kind.attributes == tail
-        if not is_the_same and any(field.number < _ATTR_NUMBER for field in protoscan.fields(tail, 0, len(tail))):
-            raise _IrregularError
-        self.has_plugins = self.has_plugins or kind.names_plugin
-        return kind
-
     def settle(self, rest: GraphDef) -> None:
         """Have nodes that call functions work their types out each for itself, and hear of plugins."""
         functions = {function.signature.name for function in rest.library.function}
@@ -331,5 +287,5 @@ class _Reader:
             for node in self.nodes:
                 if node.op in functions:
                     node.invalidate_types()
-        if self.has_plugins:
+        if self.kinds.has_plugins:
             opdefs.hear({node.op: node.base for node in self.nodes})

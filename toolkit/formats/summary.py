@@ -7,17 +7,20 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from schemas.graph_pb2 import GraphDef
 from schemas.meta_graph_pb2 import CollectionDef, MetaGraphDef, SignatureDef, TensorInfo
-from toolkit.errors import FormatError, OpError, source_name
-from toolkit.formats import savedmodel, summary_files
-from toolkit.formats.detect import Detected, FileKind, ModelKind, detect, explain
+from toolkit.errors import FormatError, GraphmillError, OpError, source_name
+from toolkit.formats import graphdef, io, savedmodel, summary_files
+from toolkit.formats.detect import Detected, Encoding, FileKind, ModelKind, detect, explain
 from toolkit.formats.message import read_message
 from toolkit.graph import releases
 from toolkit.graph.attrs import known_shape
+from toolkit.graph.graph import Graph
 from toolkit.graph.shape import Shape
 from toolkit.graph.summary import (
     VARIABLES,
@@ -33,7 +36,8 @@ Report = dict[str, Any]
 _SAVER_VERSIONS = {0: "legacy", 1: "V1", 2: "V2"}
 
 
-#: adds to the report of a graph what this layer cannot find out, from its GraphDef or MetaGraphDef
+#: adds to the report of a graph what this layer cannot find out, from its GraphDef or MetaGraphDef; from a Graph where
+#: that is how a large one was read
 Extend = Callable[[Any, Report], None]
 
 
@@ -74,8 +78,10 @@ def inspect(source: str | Path, extend: Extend | None = None) -> Report:
 
 
 def _model(found: Detected, shown: str, kind: ModelKind, extend: Extend | None = None) -> Report:
-    _, message = read_message(found, shown)
     size = len(found.data) if found.data is not None else Path(found.path).stat().st_size
+    message, found = _large_graph(found, shown)
+    if message is None:
+        _, message = read_message(found, shown)
     report: Report = {
         "file": shown,
         "kind": kind.value,
@@ -83,7 +89,8 @@ def _model(found: Detected, shown: str, kind: ModelKind, extend: Extend | None =
         "bytes": size,
     }
     graphs = list(message.meta_graphs) if kind is ModelKind.SAVED_MODEL else [message]
-    report["graphs"] = [_graph(graph) if kind is ModelKind.GRAPH_DEF else _meta_graph(graph) for graph in graphs]
+    describe = _unmade if isinstance(message, Graph) else _graph if kind is ModelKind.GRAPH_DEF else _meta_graph
+    report["graphs"] = [describe(graph) for graph in graphs]
     if kind is ModelKind.SAVED_MODEL and found.folder is not None:
         report["files"] = summary_files.files_of(found.folder)
         report["missing"] = _missing(found.folder, message)
@@ -91,6 +98,20 @@ def _model(found: Detected, shown: str, kind: ModelKind, extend: Extend | None =
         for graph, entry in zip(graphs, report["graphs"], strict=True):
             extend(graph, entry)
     return report
+
+
+def _large_graph(found: Detected, shown: str) -> tuple[Any, Detected]:
+    """The graph of a binary GraphDef of very many nodes, none of which has been made, and the file as it is known then;
+    None for all else, which is looked at as a message."""
+    if found.kind is not FileKind.GRAPH_DEF or found.encoding is not Encoding.BINARY:
+        return None, found
+    data = found.data if found.data is not None else io.read_owned(found.path, is_message=True)
+    io.check_size(len(data), shown)
+    with suppress(GraphmillError):  # a summary says what there is of a broken graph, too
+        graph = graphdef.unmade_from_bytes(data)
+        if graph is not None:
+            return graph, found
+    return None, replace(found, data=data if isinstance(data, bytes) else data[:])
 
 
 def _part(found: Detected, shown: str) -> Report:
@@ -150,9 +171,27 @@ def _graph(
     variables: list[VariableSummary] | None = None,
     is_object_based: bool = False,
 ) -> Report:
-    summary = summarize(proto, hidden)
-    known = variables or [_with_trainable(variable, trainable) for variable in summary.variables]
     wants = releases.needs(proto, is_object_based=is_object_based)
+    return _told(summarize(proto, hidden), wants, trainable, variables)
+
+
+def _unmade(graph: Graph) -> Report:
+    """The report of a graph whose nodes are a table."""
+    from toolkit.formats import table_summary
+    from toolkit.formats.node_columns import NodeColumns
+
+    table = graph.unmade
+    assert isinstance(table, NodeColumns)
+    return _told(table_summary.summarize(graph, table), releases.needs(table_summary.sample(graph, table)))
+
+
+def _told(
+    summary: GraphSummary,
+    wants: releases.ReaderRequirements,
+    trainable: set[str] | None = None,
+    variables: list[VariableSummary] | None = None,
+) -> Report:
+    known = variables or [_with_trainable(variable, trainable) for variable in summary.variables]
     return {
         "written_by": releases.written_by(summary.producer) or None,
         "needs": {"tensorflow": wants.release, "reasons": list(wants.reasons), "custom_ops": list(wants.custom)},

@@ -80,12 +80,14 @@ def require_valid_changes(graph: Graph, changed: Collection[Node]) -> None:
     Raises:
         GraphError: the first thing that is wrong.
     """
+    if graph.unmade is not None:
+        return  # there is no node that anybody could have changed
     for node in changed:
         for finding in check_node(node):
             if finding.level == ERROR:
                 raise finding.as_error()
     for node in {node.device: node for node in graph.nodes}.values():  # one for each device
-        for finding in _check_device(node) if node.device else ():
+        for finding in check_device(node) if node.device else ():
             if finding.level == ERROR:
                 raise finding.as_error()
 
@@ -117,6 +119,8 @@ def check(graph: Graph, *, shapes: bool = True) -> Iterator[GraphFinding]:
 
 def _check_all(graph: Graph) -> Iterator[GraphFinding]:
     yield from _check_versions(graph)
+    if _is_proved(graph):
+        return
     backward: list[Node] = []
     for node in _unproved(graph, backward):
         yield from check_node(node)
@@ -130,8 +134,37 @@ def _check_all(graph: Graph) -> Iterator[GraphFinding]:
 
 def check_nodes(graph: Graph) -> Iterator[GraphFinding]:
     """Everything that is wrong with the nodes of a graph and the edges between them, in order."""
+    if _is_proved(graph):
+        return
     for node in _unproved(graph, []):
         yield from check_node(node)
+
+
+def _is_proved(graph: Graph) -> bool:
+    """Whether nothing is wrong with nodes that have not been made, as far as can be told of all together."""
+    unmade = graph.unmade
+    return unmade is not None and unmade.is_sound(graph)
+
+
+def is_sound_here(node: Node) -> bool:
+    """Whether nothing is wrong with the op and the attributes of a node, in its graph with the functions there are."""
+    if node.kind is None:
+        return False
+    if is_sound(node):
+        return True
+    op_def = opdefs.find(node.op)
+    if op_def is None or not _names_functions(op_def) or next(check_definition(node, op_def), None) is not None:
+        return False
+    try:
+        _ = node.input_types, node.output_types
+    except GraphmillError:
+        return False
+    colocations(node)  # the kind keeps them
+    return True
+
+
+def _names_functions(op_def: OpDef) -> bool:
+    return any("func" in definition.type for definition in op_def.attrs.values())
 
 
 def is_sound(node: Node) -> bool:
@@ -160,7 +193,7 @@ def _unproved(graph: Graph, backward: list[Node]) -> Iterator[Node]:
     nodes = graph.nodes
     for begin in range(0, len(nodes), _CHUNK):
         chunk = nodes[begin : begin + _CHUNK]
-        are_names = _are_names([node.name for node in chunk])
+        are_good = are_names([node.name for node in chunk])
         for node in chunk:
             kind: Any = node._types  # pyright: ignore[reportPrivateUsage] # `Node.kind`, without a call for each edge
             number = node.id
@@ -168,10 +201,10 @@ def _unproved(graph: Graph, backward: list[Node]) -> Iterator[Node]:
                 kind is not None
                 and kind is node.source
                 and (kind.is_sound if kind.judged == producer else _is_sound(kind, node, producer))
-                and (are_names or _NAME.match(node.name))
+                and (are_good or _NAME.match(node.name))
             ):
                 device = node.device
-                if device not in devices and next(_check_device(node), None) is None:
+                if device not in devices and next(check_device(node), None) is None:
                     devices.add(device)
                 inputs = node.inputs
                 wanted = kind.inputs
@@ -204,7 +237,7 @@ def _unproved(graph: Graph, backward: list[Node]) -> Iterator[Node]:
             yield node
 
 
-def _are_names(names: list[str]) -> bool:
+def are_names(names: list[str]) -> bool:
     """Whether all of these are names that nodes may have: looked at together, since there are so many."""
     text = b"\n" + "\n".join(names).encode(errors="replace")
     if text.translate(None, _IN_NAMES) != b"\n" * len(names) or text.endswith(b"\n"):
@@ -242,7 +275,7 @@ def _judge(kind: NodeKind, node: Node, producer: int) -> None:
 def _judge_itself(kind: NodeKind, node: Node, producer: int) -> None:
     kind.judged, kind.is_sound = producer, False
     op_def = opdefs.find(node.op)
-    if op_def is None or any("func" in definition.type for definition in op_def.attrs.values()):
+    if op_def is None or _names_functions(op_def):
         return  # which functions there are differs from graph to graph
     if next(check_definition(node, op_def), None) is not None:
         return
@@ -287,7 +320,7 @@ def check_node(node: Node) -> Iterator[GraphFinding]:
         bad_attrs = bad_attrs or (finding.level == ERROR and finding.code != "deprecated")
         yield finding
     if node.device:
-        yield from _check_device(node)
+        yield from check_device(node)
     if not bad_attrs:
         yield from check_inputs(node, op_def)
     yield from _check_colocation(node)
@@ -307,7 +340,7 @@ def check_definition(node: Node, op_def: OpDef) -> Iterator[GraphFinding]:
     yield from _check_attrs(node, op_def)
 
 
-def _check_device(node: Node) -> Iterator[GraphFinding]:
+def check_device(node: Node) -> Iterator[GraphFinding]:
     """The importer reads device names loosely; the placer, when the graph runs, does not.
 
     "@node", that node's device, is what the first versions of TensorFlow wrote; today's do not read it.
@@ -473,12 +506,15 @@ __all__ = [
     "ERROR",
     "RUNTIME",
     "GraphFinding",
+    "are_names",
     "check",
+    "check_device",
     "check_node",
     "check_nodes",
     "colocations",
     "compatible",
     "is_node_name",
     "is_sound",
+    "is_sound_here",
     "require_valid",
 ]

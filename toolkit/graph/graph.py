@@ -2,36 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from typing import Any
+import threading
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from schemas import graph_pb2, node_def_pb2, versions_pb2
 from toolkit.errors import GraphError, did_you_mean
 from toolkit.graph import opdefs
 from toolkit.graph.attrs import encode
 from toolkit.graph.functions import FunctionLibrary
+from toolkit.graph.garbage import no_collection
 from toolkit.graph.node import MERGE_OPS, NEXT_ITERATION_OPS, Edge, Node, Output, in_edges
 from toolkit.graph.opdefs import OpDef
 from toolkit.graph.tensorref import TensorRef, parse_input
+from toolkit.graph.unmade import UnmadeNodes
 
 #: what we write into new graphs: the producer version of TensorFlow 2.21, readable since 1.12's minimum
 PRODUCER = 2474
+#: held while the nodes of a graph are made
+_making = threading.RLock()
 
 
 class Graph:
     """A dataflow graph.
 
     Inputs are object references, so renaming a node needs no search. `nodes` keeps the file's order. Reading
-    decodes no attribute; see `toolkit.graph.attrs`.
+    decodes no attribute; see `toolkit.graph.attrs`. Of a graph of very many nodes they are made when somebody asks for
+    one.
 
     Attributes:
         nodes: all nodes in order; do not change the list directly.
         versions: the VersionDef message.
         library: the functions the graph can call.
         version: grows with every structural change, for caches.
+        unmade: the nodes while none of them has been made, so that none can have been changed; else None.
     """
 
-    __slots__ = ("_by_name", "_shell", "library", "nodes", "version", "versions")
+    __slots__ = ("_by_name", "_shell", "library", "nodes", "unmade", "version", "versions")
 
     def __init__(self) -> None:
         self.nodes: list[Node] = []
@@ -40,17 +47,38 @@ class Graph:
         self.library = FunctionLibrary()
         self.version = 0
         self._shell: graph_pb2.GraphDef | None = None  # the GraphDef read, without its nodes and functions
+        self.unmade: UnmadeNodes | None = None
+
+    if not TYPE_CHECKING:  # which would let every name pass
+
+        def __getattr__(self, name: str) -> Any:
+            if name in ("nodes", "_by_name"):
+                with _making:
+                    unmade = self.unmade
+                    if unmade is not None:
+                        with no_collection():
+                            self.nodes, self._by_name = unmade.make(self)
+                        self.unmade = None
+            return object.__getattribute__(self, name)
 
     # -- looking -----------------------------------------------------------------------------------------
 
     def __len__(self) -> int:
-        return len(self.nodes)
+        unmade = self.unmade
+        return len(self.nodes if unmade is None else unmade)
 
     def __iter__(self) -> Iterator[Node]:
         return iter(self.nodes)
 
     def __contains__(self, name: object) -> bool:
-        return name in self._by_name
+        unmade = self.unmade
+        return name in (self._by_name if unmade is None else unmade.numbers)
+
+    def examples(self) -> Sequence[Node]:
+        """Nodes of every op and with every attribute that there are, to be looked at for these alone: all nodes, or
+        one of each kind where none has been made."""
+        unmade = self.unmade
+        return self.nodes if unmade is None else unmade.examples(self)
 
     def get(self, name: str) -> Node | None:
         return self._by_name.get(name)
@@ -79,6 +107,12 @@ class Graph:
                 f"there is no tensor '{parsed.tensor_name}': {node.op} '{node.name}' has {node.num_outputs} output(s)"
             )
         return Output(node, parsed.index)
+
+    def require_output(self, ref: TensorRef) -> None:
+        """Raise unless there is such an output, as `output` does, without a node where none has been made."""
+        unmade = self.unmade
+        if unmade is None or not unmade.has_output(self, ref.node, ref.index):
+            self.output(ref)
 
     def find_op_def(self, op: str) -> OpDef | None:
         """The signature of an op or of a function in the library, or None."""
@@ -320,6 +354,8 @@ class Graph:
         out.library = self.library.copy()
         out._shell = self._shell
         wanted = None if keep is None else {node.id for node in keep}
+        if wanted is not None and not wanted:
+            return out
         chosen = self.nodes if wanted is None else [n for n in self.nodes if n.id in wanted]
         copies = out.add_copies(chosen, len(self.nodes))
         # one endpoint for all who read a node's first output
@@ -386,6 +422,27 @@ class Graph:
         self.nodes, self._by_name = nodes, by_name
         self.version += len(nodes)
         self._take_shell(rest)
+
+    def take_table(self, nodes: UnmadeNodes, rest: graph_pb2.GraphDef) -> None:
+        """Become the graph of nodes that none has been made of, of whoever read them; it has none yet.
+
+        Args:
+            rest: what else the GraphDef holds; do not use it afterwards.
+
+        Raises:
+            GraphError: two functions have one name.
+        """
+        self.versions.CopyFrom(rest.versions)
+        self.library = FunctionLibrary.from_proto(rest.library)
+        self.leave_unmade(nodes)
+        self._take_shell(rest)
+
+    def leave_unmade(self, nodes: UnmadeNodes) -> None:
+        """Have these nodes in the place of those that there are, none of which anybody holds."""
+        if self.unmade is None:
+            del self.nodes, self._by_name
+        self.unmade = nodes
+        self.version += 1
 
     def _take_shell(self, proto: graph_pb2.GraphDef) -> None:
         # Emptied but still present where they were: TensorFlow writes an empty library too.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from schemas.graph_pb2 import GraphDef
@@ -25,10 +25,10 @@ from toolkit.graph.tensorref import parse_input
 
 PLACEHOLDERS = frozenset({"Placeholder", "PlaceholderV2", "PlaceholderWithDefault", "_Arg"})
 VARIABLES = frozenset({"Variable", "VariableV2", "VarHandleOp"})
-_ENTER = frozenset({"Enter", "RefEnter"})
+ENTER = frozenset({"Enter", "RefEnter"})
 
 #: ops whose results nobody asks for: state, bookkeeping, debris of building
-_AUXILIARY = frozenset({
+AUXILIARY = frozenset({
     "Const", "NoOp", "Assert", "ControlTrigger", "ReadVariableOp", "VarIsInitializedOp", "IsVariableInitialized",
     "DestroyResourceOp", "DisableCopyOnRead", "SaveV2", "RestoreV2", "Save", "Restore", "MergeV2Checkpoints",
     "ShardedFilename", "Assign", "AssignAdd", "AssignSub", "AssignVariableOp", "AssignAddVariableOp",
@@ -38,14 +38,14 @@ _AUXILIARY = frozenset({
 #: results of these are named only when there are no others: leftovers of loops and of shape arithmetic
 _DOUBTFUL = frozenset({"Exit", "RefExit", "Shape", "ShapeN", "ZerosLike", "Switch", "Merge", "StopGradient"})
 #: ops that say how large a tensor is
-_SHAPES = frozenset({"Shape", "ShapeN", "Size", "Rank"})
-_SWITCHES = frozenset({"Switch", "RefSwitch"})
+SHAPES = frozenset({"Shape", "ShapeN", "Size", "Rank"})
+SWITCHES = frozenset({"Switch", "RefSwitch"})
 #: names of what loops, branches and freezing leave behind
 _LEFTOVER = re.compile(r"(?:^|[/_])(?:while|cond)(?:_\d+)?(?:/|$)|ReadVariableOp")
 #: optimizers' ops, by how their names begin
 _UPDATES = ("Apply", "ResourceApply", "SparseApply", "ResourceSparseApply", "Scatter", "ResourceScatter")
 #: nodes that a user runs for their effect
-_EFFECTS = frozenset({"NoOp", "AssignAdd", "AssignAddVariableOp"})
+EFFECTS = frozenset({"NoOp", "AssignAdd", "AssignAddVariableOp"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +122,21 @@ class GraphSummary:
     functions: list[FunctionSummary] = field(default_factory=list[FunctionSummary])
     frames: dict[str, int] = field(default_factory=dict[str, int])
 
+    def count_constants(self, node: NodeDef, count: int = 1) -> None:
+        """Count so many constants like this one."""
+        self.constants += count
+        if "value" not in node.attr:
+            return
+        tensor = node.attr["value"].tensor
+        elements = _elements(tensor) * count
+        self.constant_elements += elements
+        dtype = _dtype(tensor.dtype)
+        if dtype is None:
+            return
+        self.constant_bytes += elements * dtype.size if dtype.size else count * sum(map(len, tensor.string_val))
+        if dtype.is_floating and elements > count:
+            self.float_elements += elements
+
 
 def bookkeeping(saver: SaverDef | None) -> list[str]:
     """The tensors and operations of a saver, which are no results of the graph."""
@@ -160,7 +175,7 @@ class _Pass:
         out.min_consumer = graph.versions.min_consumer
         out.bad_consumers = list(graph.versions.bad_consumers)
         out.nodes = len(graph.node)
-        out.ops = _by_count(self._nodes(graph.node, is_main=True))
+        out.ops = by_count(self._nodes(graph.node, is_main=True))
         inner: Counter[str] = Counter()
         for function in graph.library.function:
             inner += self._nodes(function.node_def, is_main=False)
@@ -170,8 +185,8 @@ class _Pass:
                     signature.name, len(function.node_def), len(signature.input_arg), len(signature.output_arg)
                 )
             )
-        out.function_ops = _by_count(inner)
-        out.devices = _by_count(self.devices)
+        out.function_ops = by_count(inner)
+        out.devices = by_count(self.devices)
         out.frames = dict(sorted(self.frames.items()))
         return out
 
@@ -189,9 +204,9 @@ class _Pass:
             if device:
                 self.devices[device] += 1
             if op == "Const":
-                self._constant(node)
-            elif op in _ENTER:
-                self.frames[_text(node, "frame_name")] += 1
+                self.out.count_constants(node)
+            elif op in ENTER:
+                self.frames[text_of(node, "frame_name")] += 1
             if not is_main:
                 continue
             name = node.name
@@ -199,15 +214,15 @@ class _Pass:
             (used_aside if is_side else used).update(node.input)
             if op == "ReadVariableOp":
                 reads.add(name)
-            if not is_side and op not in _AUXILIARY:
+            if not is_side and op not in AUXILIARY:
                 candidates.append(node)
             elif op in VARIABLES:
-                key = (_text(node, "container"), _text(node, "shared_name") or name)
-                variables.setdefault(key, _variable(node))
+                key = (text_of(node, "container"), text_of(node, "shared_name") or name)
+                variables.setdefault(key, variable(node))
                 reads.add(name)
             elif op in PLACEHOLDERS and not self._is_hidden(name):
-                self.out.inputs.append(_placeholder(node))
-            elif op in _EFFECTS and not self._is_hidden(name):
+                self.out.inputs.append(placeholder(node))
+            elif op in EFFECTS and not self._is_hidden(name):
                 candidates.append(node)
         if is_main:
             self.out.variables = list(variables.values())
@@ -218,60 +233,27 @@ class _Pass:
         return bool(self.hidden) and (name in self.hidden or name.startswith(self.hidden_scopes))
 
     def _is_side(self, name: str, op: str) -> bool:
-        """Whether a node works on the side: what it reads may still be a result of the graph."""
-        return (
-            ("gradients" in name and any(part.startswith("gradients") for part in name.split("/")))
-            or op.endswith(("Summary", "SummaryV2"))
-            or self._is_hidden(name)
-        )
-
-    def _constant(self, node: NodeDef) -> None:
-        out = self.out
-        out.constants += 1
-        if "value" not in node.attr:
-            return
-        tensor = node.attr["value"].tensor
-        elements = _elements(tensor)
-        out.constant_elements += elements
-        dtype = _dtype(tensor.dtype)
-        if dtype is None:
-            return
-        out.constant_bytes += elements * dtype.size if dtype.size else sum(map(len, tensor.string_val))
-        if dtype.is_floating and elements > 1:
-            out.float_elements += elements
+        return is_on_the_side(name, op) or self._is_hidden(name)
 
     def _ends(self, candidates: list[NodeDef], used: set[str], used_aside: set[str], reads: set[str]) -> None:
-        """Sort the nodes without consumers into outputs and targets."""
         by_node = {text.partition(":")[0] for text in used if text[:1] != "^"}
         touched = by_node | {text.lstrip("^").partition(":")[0] for text in used_aside}
         touched.update(text[1:] for text in used if text[:1] == "^")
-        doubtful: list[TensorSummary] = []
+        ends = Ends()
         for node in candidates:
-            name, op = node.name, node.op
-            if op in _EFFECTS:
-                # a NoOp that waits for nothing does nothing
-                if name not in touched and len(node.input):
-                    self.out.targets.append(name)
-                continue
-            if name in by_node or name.endswith(("/switch_t", "/switch_f")) or op.startswith(_UPDATES):
-                continue
-            if op == "Identity" and len(node.input) and node.input[0].removesuffix(":0") in reads:
-                continue  # a variable's value, which a graph offers for reading
-            summary = TensorSummary(name, op, _result_type(node), UNKNOWN)
-            (doubtful if op in _DOUBTFUL else self.out.outputs).append(summary)
-        if not self.out.outputs:
-            self.out.outputs = doubtful
-        if len(self.out.outputs) > 1 and self.out.inputs:
-            self._rank()
+            name = node.name
+            if node.op in EFFECTS:
+                ends.add_effect(node, is_touched=name in touched)
+            elif name not in by_node:
+                ends.add(node, reads_variable=len(node.input) > 0 and node.input[0].removesuffix(":0") in reads)
+        ends.settle(self.out, self._carrying)
 
-    def _rank(self) -> None:
-        """Results that carry values of an input before those that do not; leftovers of loops and of freezing among the
-        latter are no results."""
+    def _carrying(self) -> set[str]:
         takers: dict[str, list[str]] = {}
         for node in self.graph.node:
-            if node.op in _SHAPES:
+            if node.op in SHAPES:
                 continue  # how large an input is, not what is in it
-            values = node.input[:1] if node.op in _SWITCHES else node.input
+            values = node.input[:1] if node.op in SWITCHES else node.input
             for text in values:
                 if text[:1] != "^":
                     takers.setdefault(parse_input(text).node, []).append(node.name)
@@ -281,13 +263,63 @@ class _Pass:
             fresh = [taker for taker in takers.get(name, ()) if taker not in carrying]
             carrying.update(fresh)
             waiting += fresh
-        first = [tensor for tensor in self.out.outputs if tensor.name in carrying]
+        return carrying
+
+
+def is_on_the_side(name: str, op: str) -> bool:
+    """Whether a node works on the side: what it reads may still be a result of the graph."""
+    return ("gradients" in name and any(part.startswith("gradients") for part in name.split("/"))) or op.endswith(
+        ("Summary", "SummaryV2")
+    )
+
+
+class Ends:
+    """Nodes without consumers, sorted into outputs and targets."""
+
+    def __init__(self) -> None:
+        self._outputs: list[TensorSummary] = []
+        self._doubtful: list[TensorSummary] = []
+        self._targets: list[str] = []
+
+    def add_effect(self, node: NodeDef, *, is_touched: bool) -> None:
+        """A node that is run for its effect, if nothing takes or waits for it."""
+        if not is_touched and len(node.input):  # a NoOp that waits for nothing does nothing
+            self._targets.append(node.name)
+
+    def add(self, node: NodeDef, *, reads_variable: bool) -> None:
+        """A node whose outputs nothing takes.
+
+        Args:
+            reads_variable: whether its first input is a variable or its value.
+        """
+        name, op = node.name, node.op
+        if name.endswith(("/switch_t", "/switch_f")) or op.startswith(_UPDATES):
+            return
+        if op == "Identity" and reads_variable:
+            return  # a variable's value, which a graph offers for reading
+        summary = TensorSummary(name, op, _result_type(node), UNKNOWN)
+        (self._doubtful if op in _DOUBTFUL else self._outputs).append(summary)
+
+    def settle(self, out: GraphSummary, carrying: Callable[[], set[str]]) -> None:
+        """Note them in a summary that has its inputs: results that carry values of an input before those that do not;
+        leftovers of loops and of freezing among the latter are no results.
+
+        Args:
+            carrying: finds the names of the nodes that carry values of an input.
+        """
+        out.targets = self._targets
+        out.outputs = self._outputs or self._doubtful
+        if len(out.outputs) < 2 or not out.inputs:
+            return
+        names = carrying()
+        first = [tensor for tensor in out.outputs if tensor.name in names]
         if first:
-            others = (tensor for tensor in self.out.outputs if tensor.name not in carrying)
-            self.out.outputs = [*first, *(tensor for tensor in others if not _LEFTOVER.search(tensor.name))]
+            others = (tensor for tensor in out.outputs if tensor.name not in names)
+            out.outputs = [*first, *(tensor for tensor in others if not _LEFTOVER.search(tensor.name))]
 
 
-def _by_count(counts: Counter[str]) -> dict[str, int]:
+def by_count(counts: Counter[str]) -> dict[str, int]:
+    """Counts, the largest first."""
     return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 
 
@@ -298,7 +330,8 @@ def _elements(tensor: TensorProto) -> int:
     return count
 
 
-def _text(node: NodeDef, key: str) -> str:
+def text_of(node: NodeDef, key: str) -> str:
+    """A text among the attributes of a node; "" where there is none."""
     # asking a map for a key that it does not have would add it to the message
     return node.attr[key].s.decode(errors="replace") if key in node.attr else ""
 
@@ -311,11 +344,13 @@ def _shape(node: NodeDef) -> Shape:
     return known_shape(node.attr["shape"].shape) if "shape" in node.attr else UNKNOWN
 
 
-def _variable(node: NodeDef) -> VariableSummary:
+def variable(node: NodeDef) -> VariableSummary:
+    """The summary of a variable's node."""
     return VariableSummary(node.name, _type(node, "dtype"), _shape(node))
 
 
-def _placeholder(node: NodeDef) -> TensorSummary:
+def placeholder(node: NodeDef) -> TensorSummary:
+    """The summary of a placeholder."""
     key = "T" if node.op == "_Arg" else "dtype"
     return TensorSummary(node.name, node.op, _type(node, key), _shape(node))
 

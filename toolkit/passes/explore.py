@@ -209,6 +209,8 @@ def add_costs(message: Any, report: Report) -> None:
     try:
         if isinstance(message, MetaGraphDef):
             meta = metagraph.from_proto(message)
+        elif isinstance(message, Graph):
+            meta = MetaGraph(message)
         else:
             meta = MetaGraph(graphdef.from_proto(message))
         meta.graph.topological_order()

@@ -59,10 +59,31 @@ class Prune:
         Raises:
             UsageError, GraphError: as `apply`.
         """
+        if graph.unmade is not None and not self.feeds:
+            result = self._change_unmade(graph)
+            if result is not None:
+                return result
         needed = need(graph, self.feeds, self.fetches, self.targets)
         if needed.used:  # placeholders come, in the place of nodes
             return _Rewriter(graph, needed, self).run()
         return _cut(graph, needed, self)
+
+    def _change_unmade(self, graph: Graph) -> PassResult | None:
+        """The same of a graph whose nodes have not been made, when nothing is fed; None where they have to be."""
+        from toolkit.passes.prune_table import cut_table
+
+        before = len(graph)
+        fetches = {text: parse_tensor(text) for text in self.fetches}
+        targets = [name.removeprefix("^") for name in self.targets]
+        if not cut_table(graph, fetches, targets):
+            return None
+        removed = 0 if self.keep_functions else prune_library(graph)
+        report = {
+            "nodes_before": before, "nodes_after": len(graph), "feeds": {},
+            "fetches": {text: f"{ref.node}:{ref.index}" for text, ref in fetches.items()}, "targets": targets,
+            "unused_feeds": [], "functions_removed": removed, "colocations_changed": 0,
+        }  # fmt: skip
+        return PassResult(graph, removed > 0 or len(graph) != before, report, ())
 
 
 @dataclass(slots=True)
@@ -314,7 +335,7 @@ def reachable_functions(graph: Graph, roots: Iterable[str] = ()) -> set[str]:
 
     add(roots)
     ops: set[str] = set()
-    for node in graph.nodes:
+    for node in graph.examples():
         if node.op not in ops:
             ops.add(node.op)
             add([node.op])

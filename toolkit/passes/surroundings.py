@@ -158,6 +158,8 @@ def variables_without_initialiser(before: MetaGraph, after: MetaGraph) -> int:
         if (message := item_message(key, item)) is not None
         for name in names_in_message(message)[:1]
     }
+    if not had:
+        return 0
     lost = 0
     assigned = {
         node.inputs[0].node.name for node in after.graph if node.op in ("Assign", "AssignVariableOp") and node.inputs

@@ -1,0 +1,138 @@
+"""The nodes of a large graph as columns of numbers: what each is, where it stands in its file, and what it reads."""
+
+from __future__ import annotations
+
+import mmap
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from toolkit.errors import GraphmillError
+from toolkit.graph.graph import Graph
+from toolkit.graph.kinds import NodeKind
+from toolkit.graph.node import Node, node_of_kind
+
+#: the index of an edge that carries no tensor
+CONTROL = -1
+
+
+@dataclass(eq=False)
+class Kinds:
+    """The kinds of a file's nodes.
+
+    Attributes:
+        all: by number.
+        first: for each kind the number of the one that it is like but for the names in `_class`: often its own.
+        are_written: whether attributes stand in the file as they are written.
+    """
+
+    all: list[NodeKind]
+    first: NDArray[np.int32]
+    are_written: NDArray[np.bool_]
+
+
+@dataclass(eq=False)
+class NodeColumns:
+    """What nodes are, by their place.
+
+    Attributes:
+        data: the bytes of the file.
+        names: in order.
+        numbers: the place of each by its name.
+        tag, start, tail, stop: int64, where in `data` the node's field begins, its message, its attributes, and where
+            it ends.
+        kinds: what nodes have in common, for the whole file.
+        kind: int32, by number in `kinds`.
+        devices: what devices there are, for the whole file.
+        device: int32, by number in `devices`.
+        begin: int64, one more than there are nodes: where the edges into each begin.
+        source: int32, the node that each edge comes from, data edges first.
+        index: int32, which of its outputs; `CONTROL`.
+        functions: the names of the graph's functions: nodes that call one by its name have no types of their own.
+    """
+
+    data: bytes | mmap.mmap
+    names: list[str]
+    numbers: dict[str, int]
+    tag: NDArray[np.int64]
+    start: NDArray[np.int64]
+    tail: NDArray[np.int64]
+    stop: NDArray[np.int64]
+    kinds: Kinds
+    kind: NDArray[np.int32]
+    devices: list[str]
+    device: NDArray[np.int32]
+    begin: NDArray[np.int64]
+    source: NDArray[np.int32]
+    index: NDArray[np.int32]
+    functions: frozenset[str] = frozenset()
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def owners(self) -> NDArray[np.int32]:
+        """The node that each edge leads into."""
+        return np.repeat(np.arange(len(self), dtype=np.int32), np.diff(self.begin))
+
+    def data_counts(self) -> NDArray[np.int64]:
+        """How many data edges lead into each node."""
+        before = np.concatenate((np.zeros(1, np.int64), np.cumsum(self.index != CONTROL)))
+        return before[self.begin[1:]] - before[self.begin[:-1]]
+
+    def used_kinds(self) -> list[int]:
+        """The numbers of the kinds that nodes have."""
+        return ints(np.flatnonzero(np.bincount(self.kind, minlength=len(self.kinds.all))))
+
+    def example(self, graph: Graph, number: int) -> Node:
+        """A node like one of these, in no graph's list, and without inputs."""
+        kind = self.kinds.all[int(self.kind[number])]
+        node = node_of_kind(
+            graph, number, self.names[number], kind.op, self.devices[int(self.device[number])], [], kind
+        )
+        if kind.op in self.functions:
+            node.invalidate_types()
+        return node
+
+    def examples(self, graph: Graph) -> Sequence[Node]:
+        """See `UnmadeNodes.examples`."""
+        _, places = np.unique(self.kinds.first[self.kind], return_index=True)
+        return [self.example(graph, number) for number in sorted(ints(places))]
+
+    def upstream(self, roots: Iterable[int]) -> NDArray[np.bool_]:
+        """Which nodes these need, themselves among them."""
+        begins, sources = ints(self.begin), ints(self.source)
+        needed = bytearray(len(self))
+        stack = list(dict.fromkeys(roots))
+        for root in stack:
+            needed[root] = 1
+        while stack:
+            at = stack.pop()
+            for source in sources[begins[at] : begins[at + 1]]:
+                if not needed[source]:
+                    needed[source] = 1
+                    stack.append(source)
+        return np.frombuffer(needed, np.bool_)
+
+    def has_output(self, graph: Graph, name: str, index: int) -> bool:
+        """See `UnmadeNodes.has_output`."""
+        number = self.numbers.get(name)
+        try:
+            return number is not None and 0 <= index < self.example(graph, number).num_outputs
+        except GraphmillError:
+            return False
+
+    def has_companions(self) -> bool:
+        """Whether all nodes are there that `_class` names; False where nobody has looked which they are."""
+        numbers = self.numbers
+        for kind in map(self.kinds.all.__getitem__, self.used_kinds()):
+            if kind.companions is None or (kind.companions and not all(name in numbers for name in kind.companions)):
+                return False
+        return True
+
+
+def ints(column: NDArray[Any]) -> list[int]:
+    """The numbers of a column."""
+    return column.tolist()

@@ -1,0 +1,104 @@
+"""Nodes of a large graph that nobody has made: selected, made and written from columns."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from toolkit.formats.node_columns import NodeColumns, ints
+from toolkit.formats.protoscan import varint_bytes
+from toolkit.formats.table_check import is_sound
+from toolkit.graph import opdefs
+from toolkit.graph.graph import Graph, node_to_proto
+from toolkit.graph.node import Node, Output, node_of_kind
+
+#: so many pieces of a file are joined, to be written at once
+_JOINED = 4096
+_NODE = b"\x0a"
+
+
+class NodeTable(NodeColumns):
+    """The columns of nodes none of which has been made (`toolkit.graph.unmade`)."""
+
+    def is_sound(self, graph: Graph) -> bool:
+        """See `UnmadeNodes.is_sound`."""
+        return is_sound(self, graph)
+
+    def select(self, chosen: NDArray[np.bool_]) -> NodeTable:
+        """The table of some of the nodes, of which none reads one that is not chosen; an edge from one is left out."""
+        places = np.flatnonzero(chosen)
+        new = np.full(len(self), -1, np.int32)
+        new[places] = np.arange(len(places), dtype=np.int32)
+        edges = np.repeat(chosen, np.diff(self.begin)) & chosen[self.source]
+        counts = np.concatenate((np.zeros(1, np.int64), np.cumsum(edges)))
+        ends = counts[self.begin[1:]] - counts[self.begin[:-1]]
+        names = [self.names[number] for number in ints(places)]
+        return NodeTable(
+            self.data, names, dict(zip(names, range(len(names)), strict=True)),
+            self.tag[places], self.start[places], self.tail[places], self.stop[places],
+            self.kinds, self.kind[places], self.devices, self.device[places],
+            np.concatenate((np.zeros(1, np.int64), np.cumsum(ends[places]))),
+            new[self.source[edges]], self.index[edges], self.functions,
+        )  # fmt: skip
+
+    def make(self, graph: Graph) -> tuple[list[Node], dict[str, Node]]:
+        """See `UnmadeNodes.make`."""
+        kinds, devices = self.kinds.all, self.devices
+        rows = zip(self.names, ints(self.kind), ints(self.device), strict=True)
+        none = cast("list[Output]", ())
+        nodes = [
+            node_of_kind(graph, number, name, kinds[at].op, devices[where], none, kinds[at])
+            for number, (name, at, where) in enumerate(rows)
+        ]
+        new = cast("Any", tuple).__new__
+        first: list[Output] = [new(Output, (node, 0)) for node in nodes]
+        edges: list[Output] = [first[source] for source in ints(self.source)]
+        others: dict[tuple[int, int], Output] = {}
+        for at in ints(np.flatnonzero(self.index > 0)):
+            key = (int(self.source[at]), int(self.index[at]))
+            known = others.get(key)
+            if known is None:
+                known = others[key] = Output(nodes[key[0]], key[1])
+            edges[at] = known
+        begins = ints(self.begin)
+        middles = ints(self.begin[:-1] + self.data_counts())
+        for node, begin, middle in zip(nodes, begins, middles, strict=False):  # there is one more begin
+            node.inputs = edges[begin:middle]
+        for number in ints(np.flatnonzero(self.begin[1:] > self.begin[:-1] + self.data_counts())):
+            nodes[number].control_inputs = [output[0] for output in edges[middles[number] : begins[number + 1]]]
+        if self.functions:
+            for node in nodes:
+                if node.op in self.functions:
+                    node.invalidate_types()
+        return nodes, dict(zip(self.names, nodes, strict=True))
+
+    def parts(self) -> list[bytes]:
+        """See `UnmadeNodes.parts`: mostly slices of the file."""
+        if opdefs.OF_PLUGINS:  # whose nodes say where their op comes from
+            nodes, _ = self.make(Graph())
+            return [_field(node_to_proto(node).SerializeToString(deterministic=True)) for node in nodes]
+        parts: list[bytes] = []
+        small: list[bytes] = []
+        are_written = self.kinds.are_written[self.kind]
+        # a slice ends where the next node does not follow, or either is not written as it stands there
+        ends = np.flatnonzero((self.tag[1:] != self.stop[:-1]) | ~are_written[1:] | ~are_written[:-1])
+        lasts = [*ints(ends), len(self) - 1] if len(self) else []
+        begin = 0
+        for last in lasts:
+            if are_written[begin]:
+                small.append(self.data[self.tag[begin] : self.stop[last]])
+            else:
+                head = self.data[self.start[begin] : self.tail[begin]]
+                small.append(_field(head + self.kinds.all[int(self.kind[begin])].attributes))
+            if len(small) >= _JOINED:
+                parts.append(b"".join(small))
+                small.clear()
+            begin = last + 1
+        parts.append(b"".join(small))
+        return parts
+
+
+def _field(message: bytes) -> bytes:
+    return _NODE + varint_bytes(len(message)) + message

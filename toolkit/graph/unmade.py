@@ -1,0 +1,49 @@
+"""What a graph holds while nobody has asked for its nodes.
+
+A graph of a million nodes that is read to be cut, judged or summarised as a whole needs no object for each of them. It
+then has a table of its nodes, which makes them all when somebody asks for one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from toolkit.graph.graph import Graph
+    from toolkit.graph.node import Node
+
+
+class UnmadeNodes(Protocol):
+    """The nodes of a graph, in order, none of which has been made (`toolkit.formats.node_table`).
+
+    Attributes:
+        numbers: the place of each node by its name.
+    """
+
+    @property
+    def numbers(self) -> Mapping[str, int]: ...
+
+    def __len__(self) -> int: ...
+
+    def make(self, graph: Graph) -> tuple[list[Node], dict[str, Node]]:
+        """All nodes of a graph, linked, and the same by their names."""
+        ...
+
+    def has_output(self, graph: Graph, name: str, index: int) -> bool:
+        """Whether there is such a node with such an output, as far as its types can be worked out."""
+        ...
+
+    def examples(self, graph: Graph) -> Sequence[Node]:
+        """Nodes that are in no graph's list: one of each op and attributes there are, but for the names in `_class`;
+        without inputs."""
+        ...
+
+    def is_sound(self, graph: Graph) -> bool:
+        """Whether nothing is wrong with the nodes and the edges between them, nor any edge leads back but those of
+        loops; False where nodes have to be looked at one by one (`toolkit.graph.check`)."""
+        ...
+
+    def parts(self) -> list[bytes]:
+        """The bytes of all nodes as a GraphDef's field, in order, in pieces; maps in key order."""
+        ...
