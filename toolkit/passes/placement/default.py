@@ -40,9 +40,16 @@ class _Default:
         late: list[Node] = []
         usual: dict[tuple[int, str], Choice] = {}  # of nodes that are alone, by id(what is allowed) and why
         generates: dict[NodeKind, bool] = {}
+        alike: dict[tuple[NodeKind, str], Choice] = {}  # of nodes that are alone, where nothing else matters
         for node in constraints.order:
             number = node.id
             is_alone = bool(lone[number])
+            kind = node.kind if is_alone and number not in links else None
+            if kind is not None:
+                choice = alike.get((kind.like or kind, node.device))
+                if choice is not None:
+                    chosen[number] = choice
+                    continue
             allowed, why = constraints.allowed_alone(node) if is_alone else constraints.allowed(groups[number])
             if is_alone and number in links:
                 self._beside_producer(node, allowed, why)
@@ -70,6 +77,8 @@ class _Default:
             if choice is None:
                 choice = usual[key] = self._choice(allowed[0], constraints.reason(node, groups[number], why))
             chosen[number] = choice
+            if kind is not None and node.op not in _METADATA:
+                alike[kind.like or kind, node.device] = choice
         self._beside_consumers(late)
 
     def _choice(self, device: DeviceSpec, reason: str) -> Choice:
@@ -85,18 +94,22 @@ class _Default:
         # by id, the first consumer; the devices of all, as far as they are one
         first: dict[int, Node | None] = {node.id: None for node in late if groups.lone[node.id]}
         where: dict[int, DeviceSpec | None] = {}
+
+        def take(source: int, node: Node) -> None:
+            choice = chosen[node.id]
+            device = None if choice is None else choice.device
+            if first[source] is None:
+                first[source], where[source] = node, device
+            elif where[source] is not device and where[source] != device:
+                where[source] = None
+
         for node in constraints.graph.nodes if first else ():
-            sources = [src.id for src, _ in node.inputs]
-            if node.control_inputs:
-                sources += (src.id for src in node.control_inputs)
-            for source in sources:
-                if source in first:
-                    choice = chosen[node.id]
-                    device = None if choice is None else choice.device
-                    if first[source] is None:
-                        first[source], where[source] = node, device
-                    elif where[source] != device:
-                        where[source] = None
+            for src, _ in node.inputs:
+                if src.id in first:
+                    take(src.id, node)
+            for src in node.control_inputs:
+                if src.id in first:
+                    take(src.id, node)
         for node in late:
             consumer, device = first.get(node.id), where.get(node.id)
             is_alone = bool(groups.lone[node.id])
