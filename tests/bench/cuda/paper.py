@@ -238,6 +238,8 @@ class PaperContext:
         launches, stream.captured = stream.captured or [], None
         return _Graph([Launch(o.name, o.blocks, o.bytes, o.flops, o.kind, True) for o in launches])
 
+    no_conditions = "what is on paper has no numbers that decide"
+
     def replay(self, graph: _Graph, stream: _Handle) -> None:
         for launch in graph.launches:
             self.note(launch, stream)

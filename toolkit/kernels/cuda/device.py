@@ -288,6 +288,32 @@ class CudaDevice:
                 finally:
                     made.graph = graph
 
+    @contextmanager
+    def body(self, condition: int, *, repeats: bool) -> Generator[None]:
+        """While this thread records a graph: what it launches within is done if a condition is not 0.
+
+        No random numbers are drawn there: whoever replays cannot know how many.
+
+        Args:
+            condition: of `Context.condition`, set by what was launched before.
+            repeats: again and again, as long as it is not; so the body sets it, too.
+        """
+        shared, thread = self._shared, threading.get_ident()
+        outer = shared.recording[thread]
+        stream = shared.streams.pop() if shared.streams else self.context.stream()
+        self.context.begin_body(outer, condition, stream, repeats=repeats)
+        draws = shared.draws.pop(thread, None)
+        shared.recording[thread] = stream
+        try:
+            with self.pool.redirected(stream):
+                yield
+        finally:
+            shared.recording[thread] = outer
+            if draws is not None:
+                shared.draws[thread] = draws
+            self.context.end_body(stream)
+            shared.streams.append(stream)
+
 
 # -- which devices there are ---------------------------------------------------------------------------------------
 

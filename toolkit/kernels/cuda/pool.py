@@ -207,6 +207,16 @@ class Pool:
             del self._private[thread]
             private._is_recording = False
 
+    @contextmanager
+    def redirected(self, stream: Stream) -> Generator[None]:
+        """Within, what this thread allocates for a CUDA graph is used by another stream, which records a body of it."""
+        private = self._private[threading.get_ident()]
+        outer, private._stream = private._stream, stream
+        try:
+            yield
+        finally:
+            private._stream = outer
+
     def close(self) -> None:
         """Give the driver everything back as soon as no block is alive and nothing is recorded."""
         with self._lock:

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from toolkit.compiler.backends.base import Entry, HostSide
+from toolkit.compiler.backends.cuda.conditional_nodes import DeviceNumber
 from toolkit.compiler.backends.cuda.replayed import (
     DeviceGraph,
     HostGraph,
@@ -30,7 +31,7 @@ from toolkit.compiler.context import RunningStep
 from toolkit.compiler.ir.block import Block
 from toolkit.compiler.ir.operation import Operation
 from toolkit.compiler.ir.operations.calls import Call
-from toolkit.errors import GraphmillError
+from toolkit.errors import GraphmillError, UnimplementedError
 from toolkit.kernels.context import DEAD, RefVariable
 from toolkit.kernels.cuda.device import CudaDevice
 from toolkit.kernels.cuda.draws import AREA, Draws
@@ -124,9 +125,14 @@ class RecordedFunction:
         function: the plan's.
         why_not: why it cannot; None where it may.
         tf32: products of float32 numbers may be computed so.
+        recorded: what is run in its place while it is recorded, with conditional nodes; None where that is the same.
     """
 
-    def __init__(self, function: KernelFunction, device: CudaDevice, why_not: str | None, *, tf32: bool = False):
+    def __init__(
+        self, function: KernelFunction, device: CudaDevice, why_not: str | None, *, tf32: bool = False,
+        recorded: KernelFunction | None = None,
+    ):  # fmt: skip
+        self._run_recorded = function.run if recorded is None else recorded.run
         self._function = function
         self._device = device
         self._why_not = why_not
@@ -240,7 +246,11 @@ class RecordedFunction:
             with noted() as prepared, self._device.recording(most, draws) as recording:
                 if fed is not None:
                     fed.record()
-                results = self._function.run(inputs, running)
+                results = self._run_recorded(inputs, running)
+                if kept := [k for k, result in enumerate(results) if isinstance(result, DeviceNumber)]:
+                    if fed is None:
+                        raise UnimplementedError("a result in host memory follows from tensors")
+                    moved = [*moved, *kept]
                 # whoever held a variable's array would keep it from being changed in place
                 by_array = {id(cell.variable.value): cell for cell in cells}
                 results = [by_array.get(id(result), result) for result in results]

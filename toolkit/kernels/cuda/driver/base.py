@@ -23,6 +23,23 @@ STICKY = frozenset({
 })  # fmt: skip
 
 
+#: the first version of CUDA whose graphs have conditional nodes
+CONDITIONS_FROM = 12040
+
+
+def dotted(version: int) -> str:
+    """A version of CUDA: 12040 as "12.4"."""
+    return f"{version // 1000}.{version % 1000 // 10}"
+
+
+def lacks_conditions(version: int) -> str:
+    """Why graphs of a driver for a version of CUDA have no conditional nodes; "" where they have."""
+    if version >= CONDITIONS_FROM:
+        return ""
+    least = dotted(CONDITIONS_FROM)
+    return f"NVIDIA's driver is for CUDA {dotted(version)}; graphs have conditional nodes from {least} on"
+
+
 class DriverError(InternalError):
     """A call of the driver, or of a library over it, that failed.
 
@@ -219,6 +236,32 @@ class Context(Protocol):
         ...
 
     def free_graph(self, graph: CapturedGraph) -> None: ...
+
+    # -- conditional nodes: bodies of a graph that are done, or done again, by what kernels of it compute
+
+    @property
+    def no_conditions(self) -> str:
+        """Why graphs have no conditional nodes here, in a few words; "" where they have."""
+        ...
+
+    def condition(self, stream: Stream) -> int:
+        """A new condition of the graph that is recorded in a stream, for one conditional node in it or in a body of it.
+
+        Kernels set it (`KernelBuilder.set_condition`); each replay begins with any value.
+        """
+        ...
+
+    def begin_body(self, stream: Stream, condition: int, body: Stream, *, repeats: bool) -> None:
+        """Put a conditional node behind what is recorded in `stream`: what is put into `body` from now on.
+
+        Args:
+            condition: looked at when what is before the node is done.
+            body: a stream that is not recorded.
+            repeats: the body is done as long as the condition is not 0 (WHILE), else once if it is not (IF).
+        """
+        ...
+
+    def end_body(self, body: Stream) -> None: ...
 
     # -- libraries (`toolkit.kernels.cuda.libraries.base`), None where they are not installed
 

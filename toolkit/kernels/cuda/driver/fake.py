@@ -18,7 +18,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from toolkit.errors import GraphmillError
-from toolkit.kernels.cuda.driver.base import Argument, DeviceProperties, DriverError, OutOfDeviceMemory
+from toolkit.kernels.cuda.driver.base import (
+    CONDITIONS_FROM,
+    Argument,
+    DeviceProperties,
+    DriverError,
+    OutOfDeviceMemory,
+    lacks_conditions,
+)
 from toolkit.kernels.cuda.driver.fake_memory import AddressSpace, aligned_bytes, poison
 from toolkit.kernels.cuda.driver.fake_schedule import Capture, FakeEvent, FakeGraph, FakeStream, Schedule, Work
 from toolkit.kernels.cuda.driver.linked import library
@@ -287,6 +294,8 @@ class FakeContext:
     def copy_peer(self, to: int, to_context: Any, source: int, nbytes: int, stream: FakeStream) -> None:
         call = "cuMemcpyPeerAsync"
         self._enter(call)
+        if stream.capture is not None and stream.capture.outer is not None:
+            raise DriverError(call, "CUDA_ERROR_NOT_SUPPORTED", "a body has kernels, copies and fills of one GPU alone")
 
         def run() -> None:
             to_context.bytes_at(to, nbytes, call)[:] = self.bytes_at(source, nbytes, call)
@@ -331,7 +340,10 @@ class FakeContext:
         ]
 
         def run() -> None:
-            machine.run(kernel, blocks, [self._buffer(call, one) if isinstance(one, _Memory) else one for one in given])
+            machine.run(
+                kernel, blocks, [self._buffer(call, one) if isinstance(one, _Memory) else one for one in given],
+                condition=self._schedule.set_condition if self._schedule.conditions else None,
+            )  # fmt: skip
 
         self.submit("cuLaunchKernel", run, stream)
 
@@ -357,18 +369,20 @@ class FakeContext:
         self._enter(call)
         with self._lock:
             capture = stream.capture
-            if capture is None or capture.origin is not stream:
+            if capture is None or capture.origin is not stream or capture.outer is not None:
                 raise DriverError(call, "CUDA_ERROR_ILLEGAL_STATE", "no recording began in this stream")
             if capture.thread != threading.get_ident():
                 raise DriverError(call, "CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD", "another thread began the recording")
             self._captures.remove(capture)
             for one in capture.last:
                 one.capture = None
+            if capture.open:
+                capture.invalid = "the body of a conditional node has no end"
             if capture.invalid:
                 raise DriverError(call, "CUDA_ERROR_STREAM_CAPTURE_INVALIDATED", capture.invalid)
             if capture.unjoined():
                 raise DriverError(call, "CUDA_ERROR_STREAM_CAPTURE_UNJOINED", "another stream's work is not waited for")
-            return FakeGraph(capture.works)
+            return FakeGraph(capture.works, capture.conditions)
 
     def replay(self, graph: FakeGraph, stream: FakeStream) -> None:
         self._enter("cuGraphLaunch")
@@ -378,6 +392,44 @@ class FakeContext:
 
     def free_graph(self, graph: FakeGraph) -> None:
         graph.is_alive = False
+
+    @property
+    def no_conditions(self) -> str:
+        return lacks_conditions(self.properties.driver)
+
+    def condition(self, stream: FakeStream) -> int:
+        call = "cuGraphConditionalHandleCreate"
+        self._enter(call)
+        return self._schedule.condition(self._recorded(call, stream))
+
+    def begin_body(self, stream: FakeStream, condition: int, body: FakeStream, *, repeats: bool) -> None:
+        self._enter("cuGraphAddNode")
+        capture = self._recorded("cuGraphAddNode", stream)
+        self._schedule.begin_body(capture, stream, condition, body, repeats)
+
+    def end_body(self, body: FakeStream) -> None:
+        call = "cuStreamEndCapture"
+        self._enter(call)
+        with self._lock:
+            capture = self._recorded(call, body)
+            if capture.origin is not body or capture.outer is None:
+                raise DriverError(call, "CUDA_ERROR_ILLEGAL_STATE", "no body began in this stream")
+            for one in capture.last:
+                one.capture = None
+            outer = capture.outer
+            outer.open -= 1
+            if not capture.invalid and (capture.open or capture.unjoined()):
+                capture.invalid = "a body has work that its end does not wait for"
+            if capture.invalid:
+                outer.invalid = capture.invalid
+                raise DriverError(call, "CUDA_ERROR_STREAM_CAPTURE_INVALIDATED", capture.invalid)
+
+    def _recorded(self, call: str, stream: FakeStream) -> Capture:
+        if self.no_conditions:
+            raise DriverError(call, "CUDA_ERROR_NOT_SUPPORTED", self.no_conditions)
+        if stream.capture is None:
+            raise DriverError(call, "CUDA_ERROR_ILLEGAL_STATE", "the stream is not being recorded")
+        return stream.capture
 
     # -- libraries -----------------------------------------------------------------------------------------------
 
@@ -431,15 +483,17 @@ class FakeDriver:
         seed: of the order in which work is done.
         memory: bytes of each.
         capability: of each.
+        version: of CUDA, 12040 for 12.4.
     """
 
     def __init__(
-        self, count: int = 1, *, seed: int = 0, memory: int = MEMORY, capability: tuple[int, int] = _CAPABILITY
-    ):
+        self, count: int = 1, *, seed: int = 0, memory: int = MEMORY, capability: tuple[int, int] = _CAPABILITY,
+        version: int = CONDITIONS_FROM,
+    ):  # fmt: skip
         self._schedule = Schedule(seed)
         self._properties = DeviceProperties(
             name="Fake GPU", memory=memory, capability=capability, multiprocessors=4, shared_per_block=48 << 10,
-            l2=4 << 20, clock=1_000_000, driver=12040, runtime="fake",
+            l2=4 << 20, clock=1_000_000, driver=version, runtime="fake",
         )  # fmt: skip
         self._contexts = [FakeContext(index, self._properties, self._schedule) for index in range(count)]
 

@@ -11,7 +11,7 @@ import itertools
 import random
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from toolkit.kernels.cuda.driver.base import DriverError
@@ -20,6 +20,8 @@ from toolkit.kernels.cuda.driver.base import DriverError
 _PROGRESS = 4
 #: the most operations of a stream that are done at once
 _BURST = 4
+#: of the body of a conditional node: a million kernels take some seconds on a GPU, and hours here
+_MOST_ITERATIONS = 1 << 20
 
 
 @dataclass(slots=True, eq=False)
@@ -31,12 +33,14 @@ class Work:
         run: does it.
         before: done when it is put into a stream, for each time that it is.
         ready: whether it may be done.
+        inside: of a conditional node, the body.
     """
 
     call: str
     run: Callable[[], None]
     before: Callable[[], None] | None = None
     ready: Callable[[], bool] | None = None
+    inside: Capture | None = None
 
 
 class FakeEvent:
@@ -89,6 +93,9 @@ class Capture:
         works: with the numbers of those that must be done before each.
         last: for each stream, what its next work comes behind.
         invalid: why nothing can become of it any more.
+        outer: of a body, the recording that its conditional node is in.
+        conditions: those of it; True where a node hangs on it.
+        open: bodies of it that are being recorded.
     """
 
     origin: FakeStream
@@ -96,6 +103,9 @@ class Capture:
     works: list[tuple[Work, frozenset[int]]] = field(default_factory=list[tuple[Work, frozenset[int]]])
     last: dict[FakeStream, frozenset[int]] = field(default_factory=dict[FakeStream, frozenset[int]])
     invalid: str = ""
+    outer: Capture | None = None
+    conditions: dict[int, bool] = field(default_factory=dict[int, bool])
+    open: int = 0
 
     def add(self, stream: FakeStream, work: Work) -> None:
         """Record work of a stream."""
@@ -117,13 +127,23 @@ class Capture:
 class FakeGraph:
     """Recorded work that can be done again."""
 
-    def __init__(self, works: list[tuple[Work, frozenset[int]]]):
+    def __init__(self, works: list[tuple[Work, frozenset[int]]], conditions: Iterable[int] = ()):
         self.works = works
+        self.conditions = {*conditions, *(one for work in self.all() if work.inside for one in work.inside.conditions)}
         self.is_alive = True
 
     @property
     def operations(self) -> int:
         return len(self.works)
+
+    def all(self) -> Iterator[Work]:
+        """The work, and that of bodies."""
+        waiting = [self.works]
+        while waiting:
+            for work, _ in waiting.pop():
+                yield work
+                if work.inside is not None:
+                    waiting.append(work.inside.works)
 
 
 class Schedule:
@@ -138,6 +158,8 @@ class Schedule:
         self._random = random.Random(seed)
         self._busy: list[FakeStream] = []  # those with work
         self.clock = 0.0
+        self.conditions: dict[int, int] = {}  # of the graph that is being done
+        self._handles = itertools.count(0x0C00, 16)
 
     def put(self, stream: FakeStream, work: Work) -> None:
         """Put work into a stream, or into what it records."""
@@ -243,21 +265,83 @@ class Schedule:
         """Put recorded work into a stream, in any order that its streams and events allowed."""
 
         def before() -> None:
-            for work, _ in graph.works:
+            for work in graph.all():
                 if work.before is not None:
                     work.before()
 
         def run() -> None:
-            waiting = list(range(len(graph.works)))
-            done: set[int] = set()
-            while waiting:
-                able = [number for number in waiting if graph.works[number][1] <= done]
-                number = self._random.choice(able)
-                graph.works[number][0].run()
-                waiting.remove(number)
-                done.add(number)
+            # what no kernel has set is anything
+            self.conditions = {condition: self._random.randrange(2) for condition in graph.conditions}
+            try:
+                self._do(graph.works)
+            finally:
+                self.conditions = {}
 
         self.put(stream, Work("cuGraphLaunch", run, before))
+
+    def _do(self, works: list[tuple[Work, frozenset[int]]]) -> None:
+        """Recorded work, in any order that is allowed."""
+        waiting = list(range(len(works)))
+        done: set[int] = set()
+        while waiting:
+            able = [number for number in waiting if works[number][1] <= done]
+            number = self._random.choice(able)
+            works[number][0].run()
+            waiting.remove(number)
+            done.add(number)
+
+    # -- conditional nodes ---------------------------------------------------------------------------------------
+
+    def condition(self, capture: Capture) -> int:
+        """A new condition of a graph that is recorded."""
+        with self.lock:
+            made = next(self._handles)
+            capture.conditions[made] = False
+            return made
+
+    def set_condition(self, condition: int, value: int) -> None:
+        """
+        Raises:
+            DriverError: no graph that is being done has it.
+        """
+        if condition not in self.conditions:
+            raise DriverError(
+                "cudaGraphSetConditional", "CUDA_ERROR_ILLEGAL_ADDRESS", "the graph has no such condition"
+            )
+        self.conditions[condition] = value
+
+    def begin_body(self, capture: Capture, stream: FakeStream, condition: int, body: FakeStream, repeats: bool) -> None:
+        """Record the body of a conditional node.
+
+        Raises:
+            DriverError: there is no such condition in the graph, another node hangs on it, or the body's stream is
+                being recorded.
+        """
+        call = "cuGraphAddNode"
+        with self.lock:
+            owner: Capture | None = capture
+            while owner is not None and condition not in owner.conditions:
+                owner = owner.outer
+            if owner is None or owner.conditions[condition]:
+                what = "has no such condition" if owner is None else "has another node for the condition"
+                raise DriverError(call, "CUDA_ERROR_INVALID_VALUE", f"the graph {what}")
+            if body.capture is not None:
+                raise DriverError("cuStreamBeginCaptureToGraph", "CUDA_ERROR_ILLEGAL_STATE", "it is being recorded")
+            owner.conditions[condition] = True
+            capture.open += 1
+            body.capture = inside = Capture(body, capture.thread, outer=capture)
+            inside.last[body] = frozenset()
+
+            def run() -> None:
+                for _ in range(_MOST_ITERATIONS):
+                    if not self.conditions[condition]:
+                        return
+                    self._do(inside.works)
+                    if not repeats:
+                        return
+                raise DriverError(call, "CUDA_ERROR_LAUNCH_TIMEOUT", f"no end after {_MOST_ITERATIONS} iterations")
+
+            capture.add(stream, Work(call, run, inside=inside))
 
 
 def _is_ready(stream: FakeStream) -> bool:

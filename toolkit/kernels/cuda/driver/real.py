@@ -9,7 +9,7 @@ import importlib
 import threading
 from typing import Any
 
-from toolkit.kernels.cuda.driver.base import DeviceProperties, Driver, DriverError
+from toolkit.kernels.cuda.driver.base import DeviceProperties, Driver, DriverError, dotted
 from toolkit.kernels.cuda.driver.calls import Calls
 from toolkit.kernels.cuda.driver.real_context import CudaContext
 
@@ -40,11 +40,6 @@ def find() -> tuple[Driver | None, str]:
     if not count:
         return None, "NVIDIA's driver finds no GPU (CUDA_VISIBLE_DEVICES may hide it)"
     return CudaDriver(calls, count, version, str(getattr(bindings, "__version__", ""))), ""
-
-
-def dotted(version: int) -> str:
-    """12040 as "12.4"."""
-    return f"{version // 1000}.{version % 1000 // 10}"
 
 
 class CudaDriver:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from toolkit.kernels.cuda.driver.base import Argument, DeviceProperties, DriverError
+from toolkit.kernels.cuda.driver.base import Argument, DeviceProperties, DriverError, lacks_conditions
 from toolkit.kernels.cuda.driver.calls import Calls
 from toolkit.kernels.cuda.driver.linked import library
 from toolkit.kernels.cuda.driver.real_function import CudaFunction
@@ -299,6 +299,47 @@ class CudaContext:
         if graph.value is not None:
             value, graph.value = graph.value, None
             self._call("cuGraphExecDestroy", value)
+
+    @property
+    def no_conditions(self) -> str:
+        if not hasattr(self._driver, "cuGraphConditionalHandleCreate"):
+            return f"cuda-bindings {self.properties.runtime} has no conditional nodes; install 12.4 or later"
+        return lacks_conditions(self.properties.driver)
+
+    def condition(self, stream: CudaStream) -> int:
+        graph, _ = self._recorded_graph(stream)
+        return int(self._call("cuGraphConditionalHandleCreate", graph, self._context, 0, 0))
+
+    def begin_body(self, stream: CudaStream, condition: int, body: CudaStream, *, repeats: bool) -> None:
+        driver = self._driver
+        graph, behind = self._recorded_graph(stream)
+        kinds = driver.CUgraphConditionalNodeType
+        asked = driver.CUgraphNodeParams()
+        asked.type = driver.CUgraphNodeType.CU_GRAPH_NODE_TYPE_CONDITIONAL
+        node = asked.conditional
+        node.handle = driver.CUgraphConditionalHandle(condition)
+        node.type = kinds.CU_GRAPH_COND_TYPE_WHILE if repeats else kinds.CU_GRAPH_COND_TYPE_IF
+        node.size, node.ctx = 1, self._context
+        made = self._call(self._versioned("cuGraphAddNode", 2), graph, *behind, asked)
+        flag = driver.CUstreamUpdateCaptureDependencies_flags.CU_STREAM_SET_CAPTURE_DEPENDENCIES
+        update = self._versioned("cuStreamUpdateCaptureDependencies", 2)
+        self._call(update, stream.value, [made], None, 1, int(flag))
+        inside = asked.conditional.phGraph_out[0]
+        mode = self._modes.CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
+        self._call("cuStreamBeginCaptureToGraph", body.value, inside, None, None, 0, mode)
+
+    def end_body(self, body: CudaStream) -> None:
+        self._call("cuStreamEndCapture", body.value)  # the graph is its node's
+
+    def _recorded_graph(self, stream: CudaStream) -> tuple[Any, tuple[Any, Any, int]]:
+        """The graph that is recorded in a stream, and what comes next is behind: nodes, edges, how many."""
+        _, _, graph, nodes, edges, count = self._call(self._versioned("cuStreamGetCaptureInfo", 3), stream.value)
+        return graph, (nodes, edges or None, count)
+
+    def _versioned(self, name: str, number: int) -> str:
+        """A function that takes edges: in the bindings of CUDA 12 it has a number, in those of 13 none."""
+        numbered = f"{name}_v{number}"
+        return numbered if hasattr(self._driver, numbered) else name
 
     # -- libraries -----------------------------------------------------------------------------------------------
 

@@ -268,6 +268,17 @@ class KernelBuilder(Code):
             return self.cast("bitcast", self.convert(self.shuffle(mode, bits, by), "i16"), value.type)
         return self.operation(f"shuffle {mode}", (value, by), value.type)
 
+    def set_condition(self, handle: Lanes, value: Lanes) -> None:
+        """Give a condition of the CUDA graph that this is launched in a value: what hangs on it is done, or not.
+
+        Args:
+            handle: of `driver.base.Context.condition`, i64.
+            value: i32, 0 or not.
+        """
+        if (handle.type, value.type) != ("i64", "i32"):
+            raise InternalError(f"kernel {self.name}: a condition {handle.type} is set to {value.type}")
+        self.effect("condition", (handle, value))
+
     # -- memory --------------------------------------------------------------------------------------------------
 
     def load(self, buffer: KernelBuffer, index: Lanes) -> Value:

@@ -72,7 +72,8 @@ class Operation:
 
     Attributes:
         opcode: LLVM's name ("fadd", "icmp slt", "sitofp", "sqrt"), or one of `load`, `store`, `get`, `set`, `barrier`,
-            `shuffle MODE`, `atomic KIND`, `compare_exchange`, `thread`, `block`, `blocks`, `intrinsic NAME`.
+            `shuffle MODE`, `atomic KIND`, `compare_exchange`, `thread`, `block`, `blocks`, `condition`,
+            `intrinsic NAME`.
         operands: values; a buffer or variable stands in `place`.
     """
 

@@ -7,7 +7,7 @@ that not all threads reach. Blocks run in groups, in an order of its choice, for
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -50,19 +50,21 @@ class Statistics:
 
 
 def run(
-    kernel: SimtKernel, blocks: int, arguments: Sequence[Array | int | float], *, races: bool = True, seed: int = 0
-) -> Statistics:
+    kernel: SimtKernel, blocks: int, arguments: Sequence[Array | int | float], *, races: bool = True, seed: int = 0,
+    condition: Callable[[int, int], None] | None = None,
+) -> Statistics:  # fmt: skip
     """Launch a kernel.
 
     Args:
         arguments: for buffers one-dimensional arrays of their element type, which are changed; else numbers.
         races: whether races are looked for, which takes four times the memory.
         seed: of the order of blocks.
+        condition: sets a condition of the graph that the kernel runs in; None outside of graphs.
 
     Raises:
         KernelFaultError: it does what is not allowed; the message names kernel and element.
     """
-    machine = _Machine(kernel, blocks, arguments, races)
+    machine = _Machine(kernel, blocks, arguments, races, condition)
     group = max(1, _LANES // kernel.block)
     order = np.random.default_rng(seed).permutation(blocks)
     try:
@@ -77,12 +79,16 @@ def run(
 class _Machine:
     """One launch."""
 
-    def __init__(self, kernel: SimtKernel, blocks: int, arguments: Sequence[Array | int | float], races: bool):
+    def __init__(
+        self, kernel: SimtKernel, blocks: int, arguments: Sequence[Array | int | float], races: bool,
+        condition: Callable[[int, int], None] | None,
+    ):  # fmt: skip
         if len(arguments) != len(kernel.parameters):
             raise KernelFaultError(f"{len(arguments)} arguments were given; it takes {len(kernel.parameters)}")
         self._kernel = kernel
         self._blocks = blocks
         self._races = races
+        self._condition = condition
         self.statistics = Statistics()
         self._memories: dict[KernelBuffer, KernelMemory] = {}
         self._numbers: dict[str, Array] = {}
@@ -207,11 +213,22 @@ class _Machine:
                 self._require_together(mask, self._kernel.block, "a barrier")
                 self._time += mask.reshape(-1, self._kernel.block)[:, 0]
                 return None
+            case "condition", _, _:
+                self._set_condition(operands, mask)
+                return None
             case "shuffle", _, mode:
                 return self._shuffle(mode, operands[0], operands[1], mask)
             case _:
                 assert one.result is not None
                 return arithmetic.convert(opcode, operands[0], one.result.type)
+
+    def _set_condition(self, operands: list[Array], mask: Array) -> None:
+        handles, values = (np.broadcast_to(each, self._lanes)[mask] for each in operands)
+        if len(handles) > 1:
+            raise KernelFaultError(f"{len(handles)} threads set conditions of a graph: which of them comes last?")
+        if self._condition is None:
+            raise KernelFaultError("a condition of a graph is set by a kernel that is launched outside of one")
+        self._condition(int(handles[0]), int(values[0]))
 
     def _set(self, place: Register, value: Array, mask: Array, whole: bool) -> None:
         before = self._variables.get(place)

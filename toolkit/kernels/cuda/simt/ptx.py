@@ -170,6 +170,8 @@ class _Writer:
                 self._call("llvm.nvvm.barrier0", "void", (), "")
             case "shuffle":
                 self._shuffle(one, rest)
+            case "condition":  # of CUDA's device runtime: the driver's compiler has it, no library is linked
+                self._call("cudaGraphSetConditional", "void", one.operands, "")
             case "intrinsic":
                 assert one.result is not None
                 self._call(f"llvm.{rest}.{_SUFFIX[one.result.type]}", one.result.type, one.operands, made)

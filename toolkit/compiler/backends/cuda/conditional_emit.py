@@ -1,0 +1,117 @@
+"""Code generation for recordings: what numbers of tensors decide becomes conditional nodes (`conditional_nodes`)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from toolkit.compiler.backends.cuda import conditional_nodes
+from toolkit.compiler.backends.cuda.device_numbers import IDENTITIES, DeviceNumbers
+from toolkit.compiler.backends.cuda.emitter import CudaEmitter
+from toolkit.compiler.backends.kernels.function import KernelFunction
+from toolkit.compiler.ir.block import Block
+from toolkit.compiler.ir.operation import Operation
+from toolkit.compiler.ir.operations.calls import Call, Loop, Select, Test
+from toolkit.compiler.ir.value import Value
+from toolkit.kernels.cuda.device import CudaDevice
+from toolkit.kernels.facts import COPY_IN, COPY_OUT
+from toolkit.kernels.gpu import nests
+
+
+class ConditionalEmitter(CudaEmitter):
+    """Writes the function that is run while a step is recorded.
+
+    Args:
+        numbers: what the device alone knows then.
+    """
+
+    def __init__(self, block: Block, device: CudaDevice, numbers: DeviceNumbers):
+        super().__init__(block, device)
+        self._numbers = numbers
+        self._open: Sequence[tuple[Value, bool]] = ()  # the branch of the operation before
+
+    def inner(self, body: Block) -> KernelFunction:
+        return ConditionalEmitter(body, self._device, self._numbers).write()
+
+    def _enter(self, predicates: Sequence[tuple[Value, bool]]) -> None:
+        if not any(value in self._numbers.values for value, _ in predicates):
+            self._open = ()
+            super()._enter(predicates)
+            return
+        if list(predicates) == list(self._open):
+            return  # one node for operations that stand together
+        self._open = list(predicates)
+        self._indent = "    "
+        terms = self._fresh("t")
+        self.line(f"{terms} = [{', '.join(f'({self.read(value)}, {wanted})' for value, wanted in predicates)}]")
+        may, branch = self.share("f", conditional_nodes.may), self.share("f", conditional_nodes.branch)
+        self.line(f"if {may}({terms}):")
+        self._indent = "        "
+        self.line(f"with {branch}({self.share('d', self._device)}, {terms}):")
+        self._indent = "            "
+
+    def write_operation(self, operation: Operation) -> None:
+        values = self._numbers.values
+        match operation:
+            case Call() if operation.op == COPY_OUT:
+                self._through(operation, conditional_nodes.kept)
+            case Call() if operation.op == COPY_IN and operation.inputs[0] in values:
+                self._through(operation, conditional_nodes.plain)
+            case Call() if self._numbers.given(operation):
+                self._compute(operation)
+            case Select() if operation.predicate in values:
+                given = (operation.predicate, operation.taken, operation.other)
+                choose = self.share("f", conditional_nodes.choose)
+                device = self.share("d", self._device.for_node(operation.name))
+                read = ", ".join(map(self.read, given))
+                self.line(f"{self.bind(operation.output)} = {choose}({device}, {read})")
+            case Test() if operation.condition in values:
+                needed = "".join(f"{self.read(value)}, " for value in self._needed_behind(operation))
+                self.line(f"yield {self.read(operation.condition)}, ({needed})")
+            case Loop() if operation in self._numbers.repeated:
+                self._repeat(operation)
+            case _:
+                super().write_operation(operation)
+
+    def _through(self, call: Call, function: object) -> None:
+        """A copy that is none."""
+        self.line(f"{self.bind(call.output)} = {self.share('f', function)}({self.read(call.inputs[0])})")
+
+    def _compute(self, call: Call) -> None:
+        """What the host would compute, by the device."""
+        given = ", ".join(map(self.read, call.inputs))
+        if call.op in IDENTITIES:
+            self.line(f"{self.bind(call.output)} = {given}")
+            return
+        names = nests.wanted_attributes(call.op, [value.dtype.name for value in call.inputs])
+        attributes = tuple((name, call.step.node.attr(name)) for name in names)
+        device = self._device.for_node(call.name)
+        compute = conditional_nodes.computed_by(device, call.op, call.output.dtype, attributes)
+        self.line(f"{self.bind(call.output)} = {self.share('f', compute)}({given})")
+
+    def _needed_behind(self, test: Operation) -> list[Value]:
+        """What was made before a loop's test and is taken behind it."""
+        places = self._block.positions()
+        here = places[test]
+        return [
+            value
+            for value in self._locals
+            if value.producer is not None
+            and (
+                value.is_result
+                or any(places.get(user, -1) > here for user in value.users)
+                or any(places.get(decided, -1) > here for decided in value.decides or ())
+            )
+        ]
+
+    def _repeat(self, loop: Loop) -> None:
+        """A loop whose end the device decides."""
+        body = self.inner(loop.body)
+        self._inner.append(body)
+        own = loop.body.arguments[: len(loop.states)]
+        varies = [after is not argument for argument, after in zip(own, loop.body.results, strict=True)]
+        device = self._device.for_node(loop.name)
+        run = self.share("l", conditional_nodes.repeated(device, loop.name, body.run, varies))  # pyright: ignore[reportArgumentType]  its code yields
+        states, invariants = (", ".join(map(self.read, each)) for each in (loop.states, loop.invariants))
+        given = f"{run}([{states}], [{invariants}], R)"
+        made = ", ".join(map(self.bind, loop.outputs))
+        self.line(f"{made}{',' if len(loop.outputs) == 1 else ''} = {given}" if loop.outputs else given)

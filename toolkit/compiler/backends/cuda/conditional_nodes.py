@@ -1,0 +1,228 @@
+"""Loops and branches of a step that is recorded, as conditional nodes of its CUDA graph.
+
+A number of host memory that only the device knows (`device_numbers`) is a `DeviceNumber` meanwhile: its memory is the
+device's, and whoever would copy it to the host takes it as it is.
+
+Of a loop, what comes before its test is recorded twice: in front of the node, for the first iteration, and at the end
+of the node's body, for the next one. Its states have memory of their own, which the body reads and writes.
+"""
+
+# numpy's arrays of an unknown type
+# pyright: reportUnknownArgumentType=false, reportUnknownVariableType=false, reportUnknownMemberType=false
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from toolkit.errors import UnimplementedError
+from toolkit.kernels.cuda.device import CudaDevice
+from toolkit.kernels.cuda.memory import GpuArray
+from toolkit.kernels.cuda.simt.builder import KernelBuilder
+from toolkit.kernels.cuda.simt.ir import WARP, SimtKernel
+from toolkit.kernels.gpu import nests
+from toolkit.kernels.gpu.nests import NestOperand, NestStep
+
+#: one iteration of a loop's body: gives its condition with what is needed behind it, then returns the next states
+Iteration = Callable[[list[Any], Any], Generator[tuple[Any, Sequence[Any]], None, list[Any]]]
+#: predicates, and what each must be
+Terms = Sequence[tuple[Any, bool]]
+
+
+class DeviceNumber(GpuArray):
+    """A tensor that belongs into host memory, and that only the device knows."""
+
+    __slots__ = ()
+
+
+def kept(array: GpuArray) -> DeviceNumber:
+    """A tensor that is not copied to the host."""
+    made = DeviceNumber(array.device, array.block, array.dtype, array.shape, array.nbytes)
+    made.address = array.address
+    return made
+
+
+def plain(value: Any) -> Any:
+    """A tensor that need not be copied to the device."""
+    return value.reshaped(value.shape) if isinstance(value, DeviceNumber) else value
+
+
+def may(terms: Terms) -> bool:
+    """Whether a branch may be taken, by the predicates that the host knows."""
+    return all(isinstance(value, GpuArray) or bool(value) is wanted for value, wanted in terms)
+
+
+@contextmanager
+def branch(device: CudaDevice, terms: Terms) -> Generator[None]:
+    """What is recorded within is done where all predicates are as they must be."""
+    known_there = [(value, wanted) for value, wanted in terms if isinstance(value, GpuArray)]
+    if not known_there:
+        yield
+        return
+    condition = _condition(device, known_there)
+    with device.body(condition, repeats=False):
+        yield
+
+
+def choose(device: CudaDevice, predicate: Any, taken: Any, other: Any) -> Any:
+    """The value of the branch that is taken, both of which have memory.
+
+    Raises:
+        UnimplementedError: they are no tensors of one shape.
+    """
+    if taken is other:
+        return taken
+    specs = [(np.shape(each), getattr(each, "dtype", None)) for each in (taken, other)]
+    if specs[0] != specs[1]:
+        told = " and ".join(f"{dtype}{list(shape)}" for shape, dtype in specs)
+        raise UnimplementedError(f"the branches of {device.node} give {told}")
+    on_host = not all(isinstance(each, GpuArray) and not isinstance(each, DeviceNumber) for each in (taken, other))
+    made = _computed(device, NestStep("SelectV2", (0, 1, 2), ""), [predicate, taken, other])
+    return kept(made) if on_host else made
+
+
+def computed_by(
+    device: CudaDevice, op: str, dtype: Any, attributes: tuple[tuple[str, Any], ...]
+) -> Callable[..., DeviceNumber]:
+    """What computes an elementwise op of numbers, some of which the device alone knows.
+
+    Args:
+        dtype: of the result.
+    """
+
+    def compute(*given: Any) -> DeviceNumber:
+        step = NestStep(op, tuple(range(len(given))), np.dtype(dtype).name, attributes)
+        return kept(_computed(device, step, given))
+
+    return compute
+
+
+def repeated(device: CudaDevice, name: str, body: Iteration, varies: Sequence[bool]) -> Callable[..., list[Any]]:
+    """A loop as one conditional node: called with states, invariants and the step, it gives the last states.
+
+    Args:
+        name: of the loop, for messages.
+        varies: whether an iteration gives a state another value.
+    """
+
+    def run(states: list[Any], invariants: list[Any], running: Any) -> list[Any]:
+        own = [_own(device, name, state) if vary else state for state, vary in zip(states, varies, strict=True)]
+        first = body(own + invariants, running)
+        decided, needed = next(first)
+        condition = _condition(device, [(decided, True)])
+        with device.body(condition, repeats=True):
+            after = _rest(first)
+            _write(device, name, [(to, value) for to, value, vary in zip(own, after, varies, strict=True) if vary])
+            del after
+            following = body(own + invariants, running)
+            decided, fresh = next(following)
+            _write(device, name, list(zip(needed, fresh, strict=True)))
+            _set(device, condition, [(decided, True)])
+            following.close()
+        return own
+
+    return run
+
+
+def _rest(iteration: Generator[Any, None, list[Any]]) -> list[Any]:
+    """What an iteration returns."""
+    try:
+        next(iteration)
+    except StopIteration as end:
+        return end.value
+    raise AssertionError("a body has one test")
+
+
+def _own(device: CudaDevice, name: str, value: Any) -> GpuArray:
+    """A copy of a state in memory of its own."""
+    if isinstance(value, DeviceNumber):
+        return kept(device.copied(value))
+    if isinstance(value, GpuArray):
+        return device.copied(value)
+    return _filled(device, name, value)
+
+
+def _filled(device: CudaDevice, name: str, value: Any) -> DeviceNumber:
+    """A number that the host knows, on the device."""
+    if (
+        not isinstance(value, np.ndarray | np.generic | bool)
+        or np.size(value) != 1
+        or np.asarray(value).dtype.hasobject
+    ):
+        what = f"{value.dtype}{list(value.shape)}" if isinstance(value, np.ndarray) else type(value).__name__
+        raise UnimplementedError(f"{name} changes what is no number on the host: {what}")
+    array = np.asarray(value)
+    return kept(device.full(array.shape, array.dtype, array.reshape(-1)[0]))
+
+
+def _write(device: CudaDevice, name: str, pairs: Sequence[tuple[Any, Any]]) -> None:
+    """Give tensors the numbers of others, as if all at once."""
+    blocks = {id(to.block) for to, _ in pairs if isinstance(to, GpuArray)}
+    left: list[tuple[GpuArray, GpuArray]] = []
+    for to, value in pairs:
+        if not isinstance(to, GpuArray):
+            if value is not to and not np.array_equal(to, value):
+                raise UnimplementedError(f"{name} changes a value of the host in each iteration")
+            continue
+        if not isinstance(value, GpuArray):
+            array = np.asarray(value)
+            if array.shape != to.shape or array.dtype != to.dtype or array.size != 1:
+                raise UnimplementedError(f"{name} changes what is no number on the host")
+            value = _filled(device, name, array)
+        if (value.shape, value.dtype) != (to.shape, to.dtype):
+            raise UnimplementedError(
+                f"{name} makes {to.dtype}{list(to.shape)} a {value.dtype}{list(value.shape)}: memory that grows"
+            )
+        if value.address == to.address or not to.nbytes:
+            continue
+        # what another pair writes is copied before
+        left.append((to, device.copied(value) if id(value.block) in blocks else value))
+    for to, value in left:
+        device.context.copy(to.address, value.address, to.nbytes, device.compute)
+
+
+def _computed(device: CudaDevice, step: NestStep, given: Sequence[Any]) -> GpuArray:
+    """An elementwise op of tensors and numbers."""
+    arrays = [each if isinstance(each, GpuArray) else _filled(device, step.op, each) for each in given]
+    shape = np.broadcast_shapes(*(each.shape for each in arrays))
+    dtype = np.dtype(step.dtype) if step.dtype else arrays[-1].dtype
+    operands = [NestOperand(each.dtype.name, nests.broadcast_strides(each.shape, shape)) for each in arrays]
+    found = nests.fused([step if step.dtype else NestStep(step.op, step.inputs, dtype.name)], operands, [len(arrays)],
+                        shape, aligned=False)  # fmt: skip
+    made = device.empty(shape, dtype)
+    device.launch(found.kernel, found.blocks, *arrays, made, *found.numbers)
+    return made
+
+
+# -- conditions --------------------------------------------------------------------------------------------------------
+
+
+def _condition(device: CudaDevice, terms: Terms) -> int:
+    """A new condition, which is set to whether predicates are as they must be."""
+    made = device.context.condition(device.compute)
+    _set(device, made, terms)
+    return made
+
+
+def _set(device: CudaDevice, condition: int, terms: Terms) -> None:
+    device.launch(condition_kernel(tuple(wanted for _, wanted in terms)), 1, condition, *(value for value, _ in terms))
+
+
+@functools.cache
+def condition_kernel(wanted: tuple[bool, ...]) -> SimtKernel:
+    """Sets a condition to whether predicates, one byte each, are as they must be."""
+    k = KernelBuilder("condition_" + "".join("ny"[each] for each in wanted), block=WARP)
+    handle = k.scalar("handle", "i64")
+    places = [k.buffer(f"p{index}", "i8") for index in range(len(wanted))]
+    zero = k.number(0, "i32")
+    with k.when(k.compare("eq", k.thread, zero)):
+        holds = k.number(1, "i1")
+        for place, each in zip(places, wanted, strict=True):
+            found = k.load_bool(place, zero)
+            holds = k.both(holds, found if each else k.inverse(found))
+        k.set_condition(handle, k.convert(holds, "i32"))
+    return k.finish()

@@ -1,0 +1,135 @@
+"""Which numbers of host memory only the device knows while a step is recorded: those that follow from its tensors.
+
+A predicate that is computed of tensors is copied to the host, which then takes a branch or goes on with a loop. A CUDA
+graph cannot wait for that: in it, such a number stays on the device, and so does what is computed of it, such as the
+counter of a loop whose end it decides. Whoever asks for its value on the host (an index into a list, a shape) cannot be
+recorded.
+"""
+
+from __future__ import annotations
+
+from toolkit.compiler.ir.block import Block
+from toolkit.compiler.ir.operation import Operation
+from toolkit.compiler.ir.operations.calls import Call, Loop, Select, Test
+from toolkit.compiler.ir.value import Value
+from toolkit.kernels.facts import COPY_IN, COPY_OUT, stays_on_host
+from toolkit.kernels.gpu import nests
+from toolkit.kernels.registry import Kind
+
+_DEVICE = "GPU"
+#: what is computed of such numbers on the device instead; nothing that fails for some numbers, as divisions do
+_COMPUTED = frozenset({
+    "Add", "AddV2", "Sub", "Mul", "Neg", "Abs", "Square", "Maximum", "Minimum", "Less", "LessEqual", "Greater",
+    "GreaterEqual", "Equal", "NotEqual", "LogicalAnd", "LogicalOr", "LogicalNot", "Cast",
+})  # fmt: skip
+#: what hands its input on
+IDENTITIES = frozenset({"Identity", "Snapshot", "StopGradient", "PreventGradient"})
+#: stateful ops that change nothing but variables, in place: a body may do them any number of times
+_REPEATED = (
+    "ReadVariableOp", "VarHandleOp", "Variable", "Assign", "Apply", "Scatter", "Resource", "SparseApply",
+    "IsVariableInitialized", "VarIsInitializedOp", "Stateless", "_Fused",
+)  # fmt: skip
+
+
+class DeviceNumbers:
+    """What is found of a block and of the loops in it.
+
+    Attributes:
+        values: numbers of host memory that the device alone knows in a recording; and some of the device's own.
+        repeated: the loops that such a number decides.
+        decided: the operations on branches that such a number decides.
+        why_not: why the block cannot be recorded for all that; "" where it can, as far as that shows here.
+    """
+
+    def __init__(self, block: Block):
+        self.values: set[Value] = set()
+        self.repeated: set[Loop] = set()
+        self.decided: set[Operation] = set()
+        self.why_not = ""
+        count = -1
+        while len(self.values) != count:
+            count = len(self.values)
+            self._block(block, is_inside=False)
+
+    def _block(self, block: Block, *, is_inside: bool) -> None:
+        """One walk over a block.
+
+        Args:
+            is_inside: it is done any number of times.
+        """
+        for operation in block:
+            is_decided = any(value in self.values for value, _ in operation.predicates)
+            if is_decided:
+                self.decided.add(operation)
+            inside = is_inside or is_decided
+            match operation:
+                case Loop():
+                    self._loop(operation, is_inside=inside)
+                case Call():
+                    self._call(operation, is_inside=inside)
+                case Select():
+                    if operation.predicate in self.values or {operation.taken, operation.other} & self.values:
+                        self.values.add(operation.output)
+                case _:
+                    pass
+
+    def _loop(self, loop: Loop, *, is_inside: bool) -> None:
+        body, count = loop.body, len(loop.states)
+        own = body.arguments[:count]
+        for outer, inner in zip((*loop.states, *loop.invariants), body.arguments, strict=True):
+            if outer in self.values and inner is not None:
+                self.values.add(inner)
+        self._block(body, is_inside=is_inside or loop in self.repeated)
+        for argument, after, output in zip(own, body.results, loop.outputs, strict=True):
+            if argument is not None and (after in self.values or argument in self.values):
+                self.values.update((argument, output))
+        if any(isinstance(each, Test) and each.condition in self.values for each in body):
+            self.repeated.add(loop)
+            for argument, after, output in zip(own, body.results, loop.outputs, strict=True):
+                if after is not argument:
+                    self.values.add(output)
+                    if argument is not None:
+                        self.values.add(argument)
+
+    def _call(self, call: Call, *, is_inside: bool) -> None:
+        node = call.step.node
+        if call.op == COPY_OUT:
+            self.values.add(call.output)
+            return
+        if call.op == COPY_IN:
+            return
+        if is_inside and call.step.kind is Kind.STATEFUL and not node.op.startswith(_REPEATED):
+            self._refuse(
+                f"{node.name} ({node.op}) changes the host's lists in a loop or branch that the device decides"
+            )
+        if not self.given(call):
+            return
+        if call.op not in IDENTITIES and not _is_computed(call):
+            self._refuse(f"{node.name} ({node.op}) takes a number that the device alone knows")
+        self.values.update(call.outputs)
+
+    def given(self, call: Call) -> bool:
+        """Whether a call takes such a number where it wants one in host memory."""
+        wanted = range(min(len(call.inputs), len(call.step.node.input_types)))
+        return any(
+            call.inputs[index] in self.values and stays_on_host(call.step.node, _DEVICE, index, output=False)
+            for index in wanted
+        )
+
+    def _refuse(self, why: str) -> None:
+        self.why_not = self.why_not or why
+
+
+def copies_numbers_out(block: Block) -> bool:
+    """Whether a block copies a tensor to host memory on its way, so that it cannot be recorded as it is."""
+    return any(isinstance(operation, Call) and operation.op == COPY_OUT for operation in block.walk())
+
+
+def _is_computed(call: Call) -> bool:
+    """Whether the device can compute it in the host's place."""
+    node = call.step.node
+    if call.op not in _COMPUTED or call.step.deref or len(call.outputs) != 1:
+        return False
+    types = [value.dtype.name for value in call.inputs if value.dtype is not None]
+    output = call.output.dtype
+    return len(types) == len(node.input_types) and output is not None and nests.is_writable(call.op, types, output.name)

@@ -1,0 +1,68 @@
+"""Code generation: a block becomes a function that launches kernels on a GPU."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from toolkit.compiler.backends.cuda.launchers import LAUNCHERS, updates
+from toolkit.compiler.backends.cuda.operations import UpdatesCall
+from toolkit.compiler.backends.cuda.recorded import RecordedFunction
+from toolkit.compiler.backends.kernels.emit import CallEmitter
+from toolkit.compiler.backends.kernels.function import KernelFunction
+from toolkit.compiler.ir.block import Block
+from toolkit.compiler.ir.operation import Operation
+from toolkit.kernels.cuda.device import CudaDevice
+
+
+class CudaFunction(KernelFunction):
+    """A compiled block; its instances become CUDA graphs where they can.
+
+    Attributes:
+        device: that it runs on.
+        why_not: why no CUDA graph becomes of it, as far as its operations tell.
+        tf32: products of float32 numbers may be computed so.
+        recorded: what is run in its place while it is recorded, where that is another function.
+    """
+
+    replays = True
+    device: CudaDevice
+    why_not: str | None
+    tf32: bool
+    recorded: KernelFunction | None = None
+
+    def instantiate(self) -> Any:
+        """An instance with a graph of its own."""
+        return RecordedFunction(self, self.device, self.why_not, tf32=self.tf32, recorded=self.recorded)
+
+
+class CudaEmitter(CallEmitter):
+    """Writes the function line by line.
+
+    Args:
+        device: that it runs on.
+    """
+
+    function = CudaFunction
+
+    def __init__(self, block: Block, device: CudaDevice):
+        super().__init__(block)
+        self._device = device
+
+    def write_operation(self, operation: Operation) -> None:
+        if isinstance(operation, UpdatesCall):
+            update = self.share("f", updates(self._device, operation))
+            parts = (operation.targets, operation.gradients, operation.numbers)
+            given = ", ".join(f"[{', '.join(map(self.read, part))}]" for part in parts)
+            self.line("if R.is_cancelled: R.check_cancelled()")
+            self.line(f"{update}(R, {given})")
+            return
+        make = LAUNCHERS.get(type(operation))
+        if make is not None:
+            launch = self.share("f", make(self._device.for_node(operation.name), operation))
+            made = ", ".join(map(self.bind, operation.outputs))
+            self.line(f"{made}, = {launch}({', '.join(map(self.read, operation.inputs))})")
+        else:
+            super().write_operation(operation)
+
+    def inner(self, body: Block) -> KernelFunction:
+        return CudaEmitter(body, self._device).write()
