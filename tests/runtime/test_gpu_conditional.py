@@ -14,9 +14,12 @@ import pytest
 
 from toolkit import Session
 from toolkit import client as gm
+from toolkit.client import functional_flow
+from toolkit.errors import GraphmillError
 from toolkit.kernels.cuda.driver import choose
 from toolkit.kernels.cuda.driver.base import CONDITIONS_FROM
 from toolkit.kernels.cuda.driver.fake import FakeDriver
+from toolkit.kernels.cuda.driver.fake_schedule import FakeGraph, FakeStream
 
 CPU, GPU = "/device:CPU:0", "/device:GPU:0"
 X = np.linspace(-1, 1, 12, dtype=np.float32).reshape(4, 3)
@@ -89,11 +92,52 @@ def counter_as_a_tensor(x: Any) -> Any:
     return gm.while_loop(lambda i, y: large(y, 0.3), body, [gm.constant(0), x])[1]
 
 
+def while_of_functions(x: Any) -> Any:
+    """As TensorFlow 2 has it: with a counter, and at most so many iterations."""
+    return functional_flow.while_loop(
+        lambda y, n: large(y, 0.05), lambda y, n: [y * 0.75, n + 1], [x, gm.constant(0)], maximum_iterations=9
+    )
+
+
+def if_of_functions(x: Any) -> Any:
+    return functional_flow.cond(gm.reduce_sum(x) > 1.0, lambda: gm.exp(x) * 2.0, lambda: x - 1.0)
+
+
+def case_of_functions(x: Any) -> Any:
+    index = gm.cast(gm.reduce_max(x), gm.int32)
+    return functional_flow.switch_case(index, [lambda: gm.exp(x), lambda: x - 1.0])
+
+
+def two_predicates(x: Any) -> Any:
+    """One within the other; the values of branches meet outside."""
+
+    def inner() -> Any:
+        return gm.cond(gm.reduce_max(x) > 2.0, lambda: x * 2.0, lambda: x * 3.0)
+
+    return gm.cond(gm.reduce_sum(x) > 1.0, inner, lambda: x - 1.0) + 1.0
+
+
+def first_iterations_by_the_host(x: Any) -> Any:
+    """A loop of three iterations, with a loop in each that tensors decide."""
+    return gm.while_loop(lambda i, y: i < 3, lambda i, y: [i + 1, halving(y * 1.5)], [gm.constant(0), x])[1]
+
+
+def whole_numbers(x: Any) -> Any:
+    """States of other types, and no state that is a tensor of the device."""
+    y = gm.cast(x * 10.0, gm.int64)
+
+    def body(i: Any, b: Any, z: Any) -> Any:
+        return [gm.ops.maximum(i * 2, 1), gm.ops.logical_not(b), z - gm.cast(i, gm.int64)]
+
+    return gm.while_loop(lambda i, b, z: gm.reduce_max(z) > 3, body, [gm.constant(0), gm.constant(False), y])
+
+
 GRAPHS: dict[str, Callable[[Any], Any]] = {
     each.__name__: each
     for each in (
         halving, counting, swapping, nested, branch, branch_within_a_loop, loop_on_a_branch, products,
-        counter_as_a_tensor,
+        counter_as_a_tensor, while_of_functions, if_of_functions, case_of_functions, two_predicates,
+        first_iterations_by_the_host, whole_numbers,
     )
 }  # fmt: skip
 FED = [X, X * 0.01, X * 2 + 0.5, np.abs(X), -np.abs(X), X * 1.5]
@@ -112,9 +156,9 @@ class Steps:
         context = self.driver.open(0)
         replay = context.replay
 
-        def counted(*given: Any) -> None:
+        def counted(graph: FakeGraph, stream: FakeStream) -> None:
             self.replays += 1
-            replay(*given)
+            replay(graph, stream)
 
         context.replay = counted
         self._steps = {there: self._made(make, there) for there in (CPU, GPU)}
@@ -124,7 +168,10 @@ class Steps:
         with gm.Graph().as_default() as graph, graph.device(there), choose.using(self.driver):
             x = gm.placeholder(gm.float32, [4, 3])
             fetched = make(x)
-            return Session(graph, devices={"CPU": 1, "GPU": 1}), x, fetched
+            session = Session(graph, devices={"CPU": 1, "GPU": 1})
+            if gm.global_variables():
+                session.run(gm.global_variables_initializer())
+            return session, x, fetched
 
     def run(self, there: str, x: Any) -> list[Any]:
         """What a step gives."""
@@ -160,3 +207,107 @@ def test_an_older_driver_lets_the_host_decide() -> None:
         steps.compare(x)
     told = "NVIDIA's driver is for CUDA 12.2; graphs have conditional nodes from 12.4 on"
     assert not steps.replays and any(told in note for note in steps.notes)
+
+
+# -- variables -------------------------------------------------------------------------------------------------------
+
+
+def trained_in_a_loop(x: Any) -> Any:
+    """A variable learns until the loss is small, in one step."""
+    w = gm.Variable(np.full((3, 2), 0.5, np.float32), use_resource=True)
+
+    def loss() -> Any:
+        return gm.reduce_mean(gm.square(gm.matmul(x, w.value()) - 0.25))
+
+    def body(before: Any, n: Any) -> Any:
+        update = gm.train.GradientDescent(0.5).minimize(loss())
+        with gm.get_default_graph().control_dependencies([update]):
+            return [loss(), n + 1]
+
+    last, n = gm.while_loop(lambda before, n: gm.ops.logical_and(before > 0.02, n < 6), body, [loss(), gm.constant(0)])
+    with gm.get_default_graph().control_dependencies([n]):
+        return [last, n, w.read_value()]
+
+
+def assigned_on_a_branch(x: Any) -> Any:
+    """The variable keeps what one branch gave it."""
+    w = gm.Variable(np.zeros((4, 3), np.float32), use_resource=True)
+
+    def add() -> Any:
+        with gm.get_default_graph().control_dependencies([w.assign_add(x)]):
+            return gm.identity(x)
+
+    y = gm.cond(gm.reduce_sum(x) > 1.0, add, lambda: x * 2.0)
+    with gm.get_default_graph().control_dependencies([y]):
+        return [y, w.read_value()]
+
+
+@pytest.mark.parametrize("make", [trained_in_a_loop, assigned_on_a_branch], ids=lambda make: make.__name__)
+def test_variables_change_in_place(make: Callable[[Any], Any]) -> None:
+    steps = Steps(make)
+    for x in [np.abs(X), *FED]:  # the first one changes the variable, which then has an array of its own
+        steps.compare(x)
+    assert steps.notes == [] and steps.replays == len(FED)
+
+
+# -- what stays the host's ---------------------------------------------------------------------------------------------
+
+
+def lists(x: Any) -> Any:
+    """A list of the host in a loop that tensors decide."""
+    written = gm.TensorArray(gm.float32, size=9, clear_after_read=False)
+
+    def body(i: Any, y: Any, rows: Any) -> Any:
+        return [i + 1, y * 0.75, rows.write(i, y)]
+
+    i, y, rows = gm.while_loop(lambda i, y, rows: gm.ops.logical_and(large(y, 0.2), i < 8), body,
+                               [gm.constant(0), x, written])  # fmt: skip
+    return [i, y, rows.read(0)]
+
+
+def growing(x: Any) -> Any:
+    """A state that has more rows each time."""
+    y = gm.while_loop(
+        lambda y: gm.reduce_sum(gm.square(y)) < 20.0,
+        lambda y: [gm.concat([y, y * 1.1], 0)],
+        [x],
+        shape_invariants=[[None, 3]],
+    )
+    return y
+
+
+def drawing(x: Any) -> Any:
+    """Random numbers, of which nobody knows how many there will be; what comes of them is the same."""
+    return gm.while_loop(
+        lambda y: large(y), lambda y: [y * 0.5 + 0.0 * gm.random_uniform([4, 3], seed=3)], [x]
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("make", [lists, growing, drawing], ids=lambda make: make.__name__)
+def test_what_the_host_must_do_it_does(make: Callable[[Any], Any]) -> None:
+    steps = Steps(make)
+    for x in (X, X * 1.5, X * 2):
+        steps.compare(x)
+    assert steps.session.notes() and not steps.replays
+
+
+def test_what_fails_in_a_body_is_told_and_the_next_step_goes_on() -> None:
+    """Not the recording fails, but a replay of it."""
+    steps = Steps(halving)
+    for x in (X, X):
+        steps.compare(x)
+    context = steps.driver.open(0)
+    context.faults.arm("cuGraphLaunch", "CUDA_ERROR_OUT_OF_MEMORY")
+    with pytest.raises(GraphmillError, match="cuGraphLaunch"):
+        steps.run(GPU, X)
+    steps.compare(X * 2)
+
+
+@pytest.mark.parametrize("call", ["cuGraphConditionalHandleCreate", "cuGraphAddNode", "cuStreamEndCapture"])
+def test_a_node_that_the_driver_refuses_leaves_the_step_to_the_host(call: str) -> None:
+    steps = Steps(halving)
+    steps.compare(X)
+    steps.driver.open(0).faults.arm(call, "CUDA_ERROR_NOT_SUPPORTED")
+    for x in FED:
+        steps.compare(x)
+    assert any(call in note for note in steps.notes) and not steps.replays

@@ -39,8 +39,11 @@ def ptxas() -> str:
     pytest.skip("no ptxas: the extra `test` brings it")
 
 
-def assembled(text: str, capability: tuple[int, int]) -> Resources:
+def assembled(text: str, capability: tuple[int, int], *options: str) -> Resources:
     """What ptxas makes of PTX.
+
+    Args:
+        options: "-c" leaves functions from outside to a linker.
 
     Raises:
         AssertionError: it does not take it.
@@ -48,7 +51,15 @@ def assembled(text: str, capability: tuple[int, int]) -> Resources:
     with tempfile.TemporaryDirectory() as folder:
         source = Path(folder) / "kernel.ptx"
         source.write_text(text)
-        command = [ptxas(), "-v", f"-arch=sm_{capability[0]}{capability[1]}", "-o", f"{folder}/out", str(source)]
+        command = [
+            ptxas(),
+            "-v",
+            f"-arch=sm_{capability[0]}{capability[1]}",
+            *options,
+            "-o",
+            f"{folder}/out",
+            str(source),
+        ]
         done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 0, f"{done.stderr}\n{text}"
     report = done.stderr + done.stdout

@@ -10,6 +10,7 @@ import enum
 import itertools
 import threading
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -57,7 +58,30 @@ class CUstreamCaptureMode(enum.IntEnum):
     CU_STREAM_CAPTURE_MODE_RELAXED = 2
 
 
+class CUgraphNodeType(enum.IntEnum):
+    CU_GRAPH_NODE_TYPE_CONDITIONAL = 13
+
+
+class CUgraphConditionalNodeType(enum.IntEnum):
+    CU_GRAPH_COND_TYPE_IF = 0
+    CU_GRAPH_COND_TYPE_WHILE = 1
+
+
+class CUstreamUpdateCaptureDependencies_flags(enum.IntEnum):  # noqa: N801
+    CU_STREAM_SET_CAPTURE_DEPENDENCIES = 1
+
+
+class CUgraphNodeParams:
+    """What a node of any type is asked for with; `cuGraphAddNode` fills `phGraph_out`."""
+
+    def __init__(self) -> None:
+        self.type: CUgraphNodeType | None = None
+        self.conditional: Any = SimpleNamespace(phGraph_out=[0])
+
+
 _OK = CUresult.CUDA_SUCCESS
+#: functions that have a number in the bindings of CUDA 12, and none in those of 13
+_NUMBERED = {"cuGraphAddNode": 2, "cuStreamUpdateCaptureDependencies": 2, "cuStreamGetCaptureInfo": 3}
 
 
 _Answer = Callable[..., tuple[Any, ...]]
@@ -83,12 +107,19 @@ class Bindings:
         log: what the compiler says when it fails.
         launches: blocks, threads of a block, and the first bytes of each argument.
         parameters: how many arguments the next launches have.
+        has_conditions: whether they know conditional nodes.
     """
+
+    CUgraphNodeType, CUgraphConditionalNodeType = CUgraphNodeType, CUgraphConditionalNodeType
+    CUgraphNodeParams, CUgraphConditionalHandle = CUgraphNodeParams, int
+    CUstreamUpdateCaptureDependencies_flags = CUstreamUpdateCaptureDependencies_flags
 
     CUresult, CUdevice_attribute, CUfunction_attribute = CUresult, CUdevice_attribute, CUfunction_attribute
     CUjit_option, CUstreamCaptureMode = CUjit_option, CUstreamCaptureMode
 
-    def __init__(self, *, devices: int = 2, version: int = 12040):
+    def __init__(self, *, devices: int = 2, version: int = 12040, numbered: bool = False):
+        self.has_conditions = True
+        self._numbered = numbered
         self.calls: list[tuple[str, tuple[Any, ...]]] = []
         self.fails: dict[str, CUresult] = {}
         self.log = b""
@@ -100,7 +131,9 @@ class Bindings:
         self._current = threading.local()
 
     def __getattr__(self, name: str) -> Any:
-        if name not in _table:
+        numbers = {f"{each}_v{number}": each for each, number in _NUMBERED.items()} if self._numbered else {}
+        plain = numbers.get(name, name)
+        if plain not in _table or (name == "cuGraphConditionalHandleCreate" and not self.has_conditions):
             raise AttributeError(name)
 
         def call(*arguments: Any) -> tuple[Any, ...]:
@@ -111,7 +144,7 @@ class Bindings:
                 return self._failed(self.fails[name], name)
             if getattr(self._current, "context", None) is None and name in _IN_CONTEXT:
                 return self._failed(CUresult.CUDA_ERROR_INVALID_CONTEXT, name)
-            return (_OK, *_table[name](self, *arguments))
+            return (_OK, *_table[plain](self, *arguments))
 
         return call
 
@@ -133,6 +166,7 @@ class Bindings:
         "cuInit", "cuStreamSynchronize", "cuCtxSynchronize", "cuEventSynchronize", "cuEventRecord", "cuStreamWaitEvent",
         "cuEventQuery", "cuStreamBeginCapture", "cuGraphLaunch", "cuGraphDestroy", "cuGraphExecDestroy",
         "cuStreamDestroy", "cuEventDestroy", "cuMemFreeHost", "cuCtxEnablePeerAccess",
+        "cuStreamUpdateCaptureDependencies", "cuStreamBeginCaptureToGraph",
     )  # fmt: skip
     def _nothing(self, *_: Any) -> tuple[()]:
         return ()
@@ -247,6 +281,19 @@ class Bindings:
     @_answers("cuGraphGetNodes")
     def _graph_get_nodes(self, graph: int) -> tuple[list[Any], int]:
         return ([], 7)
+
+    @_answers("cuGraphConditionalHandleCreate")
+    def _graph_conditional_handle_create(self, graph: str, context: str, default: int, flags: int) -> tuple[int]:
+        return (next(self._handles),)
+
+    @_answers("cuStreamGetCaptureInfo")
+    def _stream_get_capture_info(self, stream: int) -> tuple[Any, ...]:
+        return (1, 5, "graph", ["before"], [], 1)
+
+    @_answers("cuGraphAddNode")
+    def _graph_add_node(self, graph: str, nodes: Any, edges: Any, count: int, asked: CUgraphNodeParams) -> tuple[str]:
+        asked.conditional.phGraph_out = ["body"]
+        return ("node",)
 
     @_answers("cuLaunchKernel")
     def _launch_kernel(self, function: int, *rest: Any) -> tuple[()]:

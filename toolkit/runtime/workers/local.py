@@ -10,15 +10,17 @@ from typing import Any
 import numpy as np
 
 from toolkit.compiler.pipeline import THREADS
-from toolkit.compiler.program import Program, Role
+from toolkit.compiler.program import Program, Role, role_of
 from toolkit.compiler.segments.waits import Together
 from toolkit.errors import AbortedError
 from toolkit.graph.device import DeviceSpec
 from toolkit.graph.graph import Graph
-from toolkit.kernels import device_types
+from toolkit.graph.node import Node
+from toolkit.kernels import device_types, registry
 from toolkit.kernels.device_memory import MemoryStatistics
 from toolkit.passes.bring_near import bring_near
 from toolkit.passes.client_graph import feed_key, fetch_key
+from toolkit.passes.lower_flow import lower_flow
 from toolkit.passes.memory_types import MemoryTypes
 from toolkit.passes.partition import by_device, split
 from toolkit.records import dataclass
@@ -57,6 +59,14 @@ class _Runnable:
         executor = None if self.only is None else self.only.executor
         #: runs a recorded step again, without a step of this worker around it
         self.run_again = executor.run_again if isinstance(executor, DeviceExecutor) else None
+
+
+def _is_runnable(node: Node, kind: str) -> bool:
+    """Whether a node of a function can run in a graph of a type of device: asked for nowhere else, with a kernel."""
+    asked = DeviceSpec.parse(node.device).device_type
+    if asked not in (None, kind) or node.attr_or("seed2", None) is not None:
+        return False
+    return role_of(node.op) is not Role.KERNEL or registry.find(node, kind) is not None
 
 
 class LocalWorker:
@@ -121,6 +131,8 @@ class LocalWorker:
         spec = DeviceSpec.parse(device)
         kind, index = spec.device_type or "CPU", spec.device_index or 0
         if device_types.memory(kind, index) is not None:
+            if kind == "GPU" and not environment.force_tokens:
+                graph = lower_flow(graph, lambda node: _is_runnable(node, kind))
             graph = MemoryTypes(kind).apply(graph).graph
         defining, target = (False, None) if settings is None else (settings.defines, settings.target)
         return Program(graph, kind, access=environment.access, device_index=index, defining=defining, target=target)
