@@ -198,7 +198,7 @@ def test_two_threads_set_no_condition() -> None:
     k = KernelBuilder("both", block=32)
     k.set_condition(k.scalar("h", "i64"), k.thread)
     with pytest.raises(KernelFaultError, match="32 threads set conditions"):
-        machine.run(k.finish(), 1, [5], condition=lambda *_: None)
+        machine.run(k.finish(), 1, [5], condition=lambda handle, value: None)
 
 
 def test_an_older_driver_says_so() -> None:
@@ -225,7 +225,9 @@ def test_the_kernel_that_sets_one(wanted: tuple[bool, ...]) -> None:
     for number in range(1 << len(wanted)):
         given = [bool(number >> k & 1) for k in range(len(wanted))]
         places = [np.array([7 * each], np.int8) for each in given]
-        machine.run(condition_kernel(wanted), 1, [16, *places], condition=lambda *one: found.append(one))
+        machine.run(
+            condition_kernel(wanted), 1, [16, *places], condition=lambda handle, value: found.append((handle, value))
+        )
         assert found.pop() == (16, given == list(wanted))
 
 
