@@ -24,6 +24,8 @@ from toolkit.runtime.session import Session
 #: more than there must be for a program to be large
 _LARGE = planned._LARGE  # pyright: ignore[reportPrivateUsage]
 _NODES = _LARGE + 500
+#: what makes all nodes run, and numbers that are not far from those that are fed
+_FETCHED = ["y:0", "block_0000000/dense_7/add:0", "block_0000001/while/Exit_1:0"]
 _X = np.linspace(-0.1, 0.1, 8, dtype=np.float32)[None]
 
 
@@ -58,22 +60,24 @@ def test_first_runs_of_large_graphs_are_not_compiled_and_are_the_definitions(blo
         compiled.clear()
         with Session(graph, **settings) as session:
             session.run("init")
-            found.append(session.run(["y:0", "block_0000003/while/Exit_1:0"], {"x:0": _X}))
+            found.append(session.run(_FETCHED, {"x:0": _X}))
         assert bool(compiled) == (not settings)
-    for by_tokens, once, fast in zip(*found, strict=True):
+    for by_tokens, once in zip(*found[:2], strict=True):
         assert once.tobytes() == by_tokens.tobytes()
-        # kernels that compute in another order, thousands of layers: each within some roundings of its largest number
-        np.testing.assert_allclose(once, fast, rtol=1e-4)
+    for once, fast in zip(found[1][1:], found[2][1:], strict=True):
+        # sums in another order: numbers of order one cancel in 16 layers, each within some of float32's 6e-8
+        np.testing.assert_allclose(once, fast, rtol=1e-4, atol=1e-5)
+        assert np.abs(once).max() > 1e-4  # more than what was allowed
 
 
 def test_what_is_asked_for_again_is_compiled(blocks: Path, compiled: list[int]) -> None:
     with Session(read_model(blocks).graph, once=True) as session:
         session.run("init")
-        first = session.run("y:0", {"x:0": _X})
+        first = session.run(_FETCHED, {"x:0": _X})
         assert not compiled
-        again = session.run("y:0", {"x:0": _X})
+        again = session.run(_FETCHED, {"x:0": _X})
         assert len(compiled) == 1
-        np.testing.assert_allclose(again, first, rtol=1e-4)  # as above
+        np.testing.assert_allclose(again[1], first[1], rtol=1e-4, atol=1e-5)  # as above
 
 
 @pytest.mark.parametrize(("steps", "is_compiled"), [(None, False), (1, False), (2, True)])
