@@ -23,8 +23,8 @@ How far the roundings of a node reach, as a root of the mean square (u from `tes
 
 A result below the smallest number with all digits may be taken as 0.
 
-Where products are made of factors in bfloat16 (`precision="bf16"`), each factor is off by that type's u, and so is each
-number that is kept in it; sums stay sums in float32 (`graphmill help numerics`).
+Where products are made of factors in bfloat16 or float16 (`precision="bf16"`, "fp16"), each factor is off by that
+type's u, and so is each number that is kept in it; sums stay sums in float32 (`graphmill help numerics`).
 """
 
 from __future__ import annotations
@@ -51,6 +51,9 @@ _RUNS = 12
 _FEW_RUNS = 4
 #: exponentials, logarithms, error functions and their kin are good to a few units
 _FUNCTION = 8.0
+
+#: types of factors, by the precision
+_NARROW: dict[str, Any] = {"bf16": ml_dtypes.bfloat16, "fp16": np.float16}
 
 _ARITHMETIC = frozenset(
     (
@@ -310,7 +313,7 @@ def _of_runs(
     **session: Any,
 ) -> list[Any]:
     with pytest.MonkeyPatch.context() as patch:
-        perturbed = Perturbed(ml_dtypes.bfloat16 if precision == "bf16" else None)
+        perturbed = Perturbed(_NARROW.get(precision))
         patch.setattr(registry, "get", perturbed.get)
         patch.setenv("GRAPHMILL_SEGMENTS", "off")  # compiled, what NumPy computes is not asked of kernels
         running: list[Session] = []

@@ -36,9 +36,8 @@ class Estimate:
     launches: list[Launch]
 
     def seconds(self, launch: Launch, card: Card) -> float:
-        precision = self.workload.precision
-        # what is left in float32 beside products, and what converts, is not done by tensor cores
-        peak = card.flops[precision if launch.kind == "product" else "f32"]
+        # each product by the type of its factors; what is beside products is not done by tensor cores
+        peak = card.flops[launch.precision if launch.kind == "product" else "f32"]
         return max(launch.bytes / card.bandwidth, launch.flops / peak)
 
     def total(self, card: Card, floor: float = 0.0) -> float:
@@ -51,7 +50,7 @@ def estimate(workload: CudaWorkload) -> Estimate:
     from toolkit.kernels.cuda.driver import choose
     from toolkit.kernels.cuda.libraries.precision import allow_tf32
 
-    allow_tf32(workload.precision == "tf32")  # which an earlier workload may have turned on
+    allow_tf32(workload.precision != "f32")  # which an earlier workload may have turned on
     driver = PaperDriver()
     with choose.using(driver):
         engine = Loaded(workload, strict=True)

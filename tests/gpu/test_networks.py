@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 
 from tests.bench.cuda.agreement import disagreement
@@ -15,11 +17,12 @@ SMALL = [name for name in TINY if not name.endswith((" momentum", " adam")) or "
 WHOLE = [
     "MLP 784-512-512-10 step batch 128 Adam f32", "ResNet-50 inference batch 1 f32",
     "transformer 12 x 768 inference batch 8 f32", "LSTM 2 x 512, 100 steps, training batch 64 f32",
+    "ResNet-50 inference batch 1 bf16", "transformer 12 x 768 inference batch 8 bf16",
 ]  # fmt: skip
 
 
 def _assert_agree(workload: CudaWorkload) -> None:
-    expected = load(OURS, workload, "cpu").results()
+    expected = load(OURS, dataclasses.replace(workload, precision="f32"), "cpu").results()
     problem = disagreement(workload, load(OURS, workload, "gpu").results(), expected)
     assert not problem, problem
 
@@ -27,6 +30,15 @@ def _assert_agree(workload: CudaWorkload) -> None:
 @pytest.mark.parametrize("name", SMALL)
 def test_small_networks(name: str) -> None:
     _assert_agree(TINY[name])
+
+
+@pytest.mark.parametrize("precision", ["bf16", "fp16"])
+@pytest.mark.parametrize(
+    "name", ["tiny perceptron", "tiny residual", "tiny residual momentum", "tiny encoder", "tiny encoder adam"]
+)
+def test_small_networks_with_factors_of_16_bits(name: str, precision: str) -> None:
+    """Beside float32 on the CPU, within what 16 bits allow; training too."""
+    _assert_agree(dataclasses.replace(TINY[name], precision=precision))
 
 
 @pytest.mark.gpu

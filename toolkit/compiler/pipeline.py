@@ -356,7 +356,13 @@ def _is_for_nests(value: Value) -> bool:
 def _gather_kernels(block: Block, to: Compilation) -> None:
     from toolkit.compiler.backends.cuda.fusion import gather_kernels
 
-    gather_kernels(block, to.excluded_by_name, may_change_variables)
+    gather_kernels(block, to.excluded_by_name, may_change_variables, single=to.settings.narrow is not None)
+
+
+def _lower_precision_of_gpus(block: Block, to: Compilation) -> None:
+    from toolkit.compiler.backends.cuda.precision import lower_precision
+
+    lower_precision(block, to.settings.narrow, to.excluded_by_name)
 
 
 def _fuse_products(block: Block, to: Compilation) -> None:
@@ -489,6 +495,7 @@ CUDA_PASSES: Sequence[Pass] = (
     Pass("fuse_products", _fuse_products),
     Pass("split_norms", _split_norms),
     Pass("gather_kernels", _gather_kernels),
+    Pass("lower_precision_of_gpus", _lower_precision_of_gpus, finds=lambda block, to: to.settings.narrow is not None),
     Pass("gather_updates", _gather_updates),
 )  # fmt: skip
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import field
+from typing import Any
 
 from toolkit.errors import UsageError, did_you_mean
 from toolkit.records import dataclass
@@ -12,7 +13,8 @@ from toolkit.target.target import Target
 
 #: threads that one thing of a session may be given; more than any machine has processors
 MAX_THREADS = 1024
-PRECISIONS = ("f32", "tf32", "bf16", "exact")
+PRECISIONS = ("f32", "tf32", "bf16", "fp16", "exact")
+_NARROW = {"bf16": "BF16", "fp16": "F16"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,10 +29,11 @@ class Settings:
     round_trip: make sure that the text form of every program, before its passes and behind them, is read as the same.
     verify: make sure behind every pass that the program is well-formed; where it is not, that is an error.
     precision: "f32"; "bf16" for convolutions and matrix products with half the memory and twice the speed where
-        the processor has it, and two or three significant digits; "tf32", which is f32 but for convolutions and matrix
-        products on GPUs, whose tensor cores take 10 bits of the mantissa and are several times as fast (so does "bf16"
-        there); or "exact" for the kernels that define the ops and
-        nothing that computes otherwise: no oneDNN, no machine code, no Winograd, no folded weights (numerics.txt).
+        the processor or the GPU has it, and two or three significant digits; "fp16", which on GPUs is bf16 in float16,
+        with a digit more and nothing beyond 65504, and elsewhere f32; "tf32", which is f32 but for convolutions and
+        matrix products on GPUs, whose tensor cores take 10 bits of the mantissa and are several times as fast; or
+        "exact" for the kernels that define the ops and nothing that computes otherwise: no oneDNN, no machine code, no
+        Winograd, no folded weights (numerics.txt).
     stages: a folder that programs are written to, in text form, after each pass.
     once: no program is asked for a second time, as a rule: large ones that work on little need not be compiled.
     threads: of a kernel; None for one for each processor that nothing else keeps busy (`target.load`).
@@ -64,7 +67,16 @@ class Settings:
     @property
     def allows_tf32(self) -> bool:
         """Whether tensor cores may multiply float32 numbers with 10 bits of their mantissas."""
-        return self.precision in ("tf32", "bf16")
+        return self.precision in ("tf32", *_NARROW)
+
+    @property
+    def narrow(self) -> Any:
+        """The 16-bit type that products take on GPUs; None where they take float32."""
+        if self.precision not in _NARROW:
+            return None
+        from toolkit.kernels import tensors
+
+        return getattr(tensors, _NARROW[self.precision])
 
     @staticmethod
     def current(

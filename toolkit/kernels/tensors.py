@@ -8,6 +8,7 @@ import ml_dtypes
 import numpy as np
 
 F32 = np.dtype(np.float32)
+F16 = np.dtype(np.float16)
 BF16 = np.dtype(ml_dtypes.bfloat16)
 
 

@@ -86,8 +86,8 @@ class Session:
             operations without an order between them (two updates of one variable, say) also repeat exactly.
         threads: how many threads one oneDNN primitive uses; default: as many as there are processors.
         precision: "f32"; "tf32", on GPUs, for convolutions and matrix products that see 10 bits of a mantissa; "bf16"
-            for those in bfloat16 with float32 sums; or "exact" for the kernels that define the ops, alone (see:
-            graphmill help numerics).
+            for those in bfloat16 with float32 sums; "fp16", on GPUs, for the same in float16, where what is beyond
+            65504 is infinity; or "exact" for the kernels that define the ops, alone (see: graphmill help numerics).
         limits: what all steps together may use; an `Allowance` to share it with other sessions. A step that wants
             more fails with RESOURCE_EXHAUSTED or DEADLINE_EXCEEDED.
         policy: what the graph may touch outside of the process. By default a `Model` that was read from a file may

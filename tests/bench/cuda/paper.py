@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -30,6 +30,7 @@ class Launch:
             its instructions have for a load.
         kind: "product" where tensor cores can do it, "kernel", "copy".
         captured: it is part of a graph that is replayed.
+        precision: of a product: what its factors are multiplied in, a key of `Card.flops`.
     """
 
     name: str
@@ -38,6 +39,7 @@ class Launch:
     flops: float
     kind: str
     captured: bool = False
+    precision: str = ""
 
 
 @dataclass
@@ -91,27 +93,31 @@ class _Libraries:
     def matmul(self, product: Any, *spans: Any, **more: Any) -> None:
         p = product
         *spans, stream = spans
-        each = np.dtype(_numpy(p.dtype)).itemsize
-        sizes = (p.m * p.k, p.k * p.n, p.m * p.n)
+        each, made = (np.dtype(_numpy(name)).itemsize for name in (p.dtype, p.result))
+        sizes = (p.m * p.k * each, p.k * p.n * each, p.m * p.n * made)
         strides = (p.stride_a, p.stride_b, p.stride_out)
-        moved = sum(size * (p.batch if stride else 1) for size, stride in zip(sizes, strides, strict=True)) * each
+        moved = sum(size * (p.batch if stride else 1) for size, stride in zip(sizes, strides, strict=True))
         moved += sum(span.nbytes for span in more.values() if span is not None)
-        name = f"matmul {p.dtype} {p.m} x {p.n} x {p.k}" + (f", {p.batch} times" if p.batch > 1 else "")
+        name = f"matmul {_types(p)} {p.m} x {p.n} x {p.k}" + (f", {p.batch} times" if p.batch > 1 else "")
         name += f" {p.epilogue}" if p.epilogue else ""
-        self.context.note(Launch(name, 0, moved, 2.0 * p.m * p.n * p.k * p.batch, "product"), stream)
+        self.context.note(
+            Launch(name, 0, moved, 2.0 * p.m * p.n * p.k * p.batch, "product", precision=_precision(p)), stream
+        )
 
     def convolve(self, convolution: Any, *spans: Any, **more: Any) -> None:
         c = convolution
         *_, stream = spans
-        each = np.dtype(_numpy(c.dtype)).itemsize
+        each, made = (np.dtype(_numpy(name)).itemsize for name in (c.dtype, c.result))
         window = int(np.prod(c.kernel)) * c.channels // c.groups
         flops = 2.0 * c.batch * c.filters * int(np.prod(c.out)) * window
-        moved = sum(int(np.prod(shape)) for shape in (c.x_shape, c.w_shape, c.y_shape)) * each
+        shapes = {"x": c.x_shape, "w": c.w_shape, "y": c.y_shape}
+        result = {"forward": "y", "input": "x", "filter": "w"}[c.kind]
+        moved = sum(int(np.prod(shape)) * (made if part == result else each) for part, shape in shapes.items())
         moved += sum(span.nbytes for span in more.values() if span is not None)
         kernel, sizes = "x".join(map(str, c.kernel)), "x".join(map(str, c.sizes))
-        name = f"convolution {c.kind} {c.dtype} {kernel} {c.channels} to {c.filters} of {sizes}"
+        name = f"convolution {c.kind} {_types(c)} {kernel} {c.channels} to {c.filters} of {sizes}"
         name += f" {' '.join(c.epilogue)}" if c.epilogue else ""
-        self.context.note(Launch(name, 0, moved, flops, "product"), stream)
+        self.context.note(Launch(name, 0, moved, flops, "product", precision=_precision(c)), stream)
 
     def __getattr__(self, name: str) -> Any:
         """Any other call of a library: what its arguments hold is moved."""
@@ -125,6 +131,17 @@ class _Libraries:
             self.context.note(Launch(name, 0, moved, moved / 4, "kernel"), stream)
 
         return call
+
+
+def _types(of: Any) -> str:
+    """The factors' type, and the result's where it is another."""
+    return f"{of.dtype} to {of.result}" if of.made else of.dtype
+
+
+def _precision(of: Any) -> str:
+    """What tensor cores multiply in, as `Card.flops` names it."""
+    narrow = {"bfloat16": "bf16", "float16": "fp16"}
+    return narrow.get(of.dtype, "tf32" if of.tf32 else "f32")
 
 
 def _numpy(name: str) -> Any:
@@ -236,7 +253,7 @@ class PaperContext:
 
     def end_capture(self, stream: _Handle) -> _Graph:
         launches, stream.captured = stream.captured or [], None
-        return _Graph([Launch(o.name, o.blocks, o.bytes, o.flops, o.kind, True) for o in launches])
+        return _Graph([replace(each, captured=True) for each in launches])
 
     no_conditions = "what is on paper has no numbers that decide"
 

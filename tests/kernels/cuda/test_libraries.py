@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -195,6 +196,37 @@ def test_tf32_is_asked_for_of_float32_only(lt: tuple[_LibraryStandIn, cublaslt.C
     assert kinds == [(68, 0), (77, 0), (68, 0), (70, 1), (68, 4)]  # CUBLAS_COMPUTE_*, the type of alpha
 
 
+def test_factors_of_16_bits_give_float32(lt: tuple[_LibraryStandIn, cublaslt.CublasLt, Any]) -> None:
+    """The result's layout alone has the other type, which the bias then has too; no other pair is asked for."""
+    library, blas, _ = lt
+    assert blas.supports(Product(5, 6, 4, "bfloat16", made="float32", epilogue="bias"))
+    assert blas.supports(Product(5, 6, 4, "float16", made="float32"))
+    types = [each[1].value for each in library.named("cublasLtMatrixLayoutCreate")]
+    assert types == [14, 14, 0, 2, 2, 0]  # CUDA_R_16BF, CUDA_R_16F, CUDA_R_32F
+    assert [each[1].value for each in library.named("cublasLtMatmulDescCreate")] == [68, 68]
+    assert not blas.supports(Product(5, 6, 4, "float32", made="bfloat16"))
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+@pytest.mark.parametrize("made", ["", "float32"])
+def test_fake_products_of_16_bits_are_rounded_once(dtype: str, made: str) -> None:
+    memory, narrow = _Memory(), reference.dtype_of(dtype)
+    a, b, bias = _numbers(5, 64, dtype=narrow), _numbers(64, 6, dtype=narrow), _numbers(6)
+    p = Product(5, 6, 64, dtype, epilogue="bias", made=made)
+    result = reference.dtype_of(p.result)
+    bias = bias.astype(result)
+    out = memory.put(np.zeros((5, 6), result))
+    memory.context.blas.matmul(p, memory.put(a), memory.put(b), out, memory.stream, bias=memory.put(bias))
+    found = memory.get(out, result, (5, 6)).astype(np.float64)
+    wide = [each.astype(np.float64) for each in (a, b, bias)]
+    wanted = wide[0] @ wide[1] + wide[2]
+    # 64 exact products and the bias are added in float32, then rounded to what the result is kept in
+    near = 65 * tolerance.unit() * (np.abs(wide[0]) @ np.abs(wide[1]) + np.abs(wide[2]))
+    if not made:
+        near = near + float(ml_dtypes.finfo(narrow).eps) / 2 * (np.abs(wanted) + near)
+    assert np.all(np.abs(found - wanted) <= near)
+
+
 def test_the_result_of_the_heuristics_has_the_size_of_the_header() -> None:
     """cublasLtMatmulHeuristicResult_t of cublasLt.h: 64 + 8 + 4 + 4 + 16 bytes."""
     assert ctypes.sizeof(cublaslt._Heuristic) == 96
@@ -287,6 +319,16 @@ def test_a_graph_is_built_once_and_given_addresses(cudnn: tuple[_CudnnStandIn, c
     assert runs == [{1: s, 2: s + 4096, 3: s + 8192, 4: s + 12288} for s in (4096, 1 << 20)]
     assert library.named("relu")[0][1] == {"lower_clip": 0.0, "upper_clip": 6.0}
     assert dnn.version == "9.28.1"
+
+
+def test_a_convolution_of_16_bits_gives_float32(cudnn: tuple[_CudnnStandIn, cudnn_graphs.Cudnn, Any]) -> None:
+    library, dnn, _ = cudnn
+    changes = {"dtype": "bfloat16", "made": "float32", "epilogue": ("bias",)}
+    assert dnn.supports(Convolution(**{**_fields(CONVOLUTION), **changes}))
+    types = {named["uid"]: named["data_type"] for _, named in library.named("tensor")}
+    assert types == {1: "BFLOAT16", 2: "BFLOAT16", 4: "FLOAT"}
+    assert [arguments for arguments, _ in library.named("set_data_type")] == [("FLOAT",)]
+    assert not dnn.supports(Convolution(**{**_fields(CONVOLUTION), "made": "float16"}))
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from tests.kernels.cuda.assembler import assembled
+from toolkit.kernels.cuda import conversions
 from toolkit.kernels.cuda.nn import (
     batch_norm,
     channel_sums,
@@ -24,9 +25,25 @@ from toolkit.kernels.cuda.simt.ir import SimtKernel
 
 pytest.importorskip("llvmlite")
 _FLOATS = ("half", "bfloat", "float", "double")
+_NARROW = _FLOATS[:2]
 
 KERNELS: dict[str, Callable[[], SimtKernel]] = {
     **{f"product {t}": lambda t=t: products.product_kernel(t, 1, (False, False), "i32") for t in _FLOATS},
+    **{
+        f"product {t} to float": lambda t=t: products.product_kernel(t, 1, (False, False), "i32", "float")
+        for t in _FLOATS[:2]
+    },
+    **{
+        f"convert {of[1]} to {of[2]}": lambda of=of: conversions.conversion_kernel(*of, "i32")
+        for of in ((64, "float", "bfloat"), (3, "float", "half"), (1, "bfloat", "float"))
+    },
+    **{
+        f"convolution {kind} of bfloat": lambda kind=kind: convolutions.convolution_kernel(
+            kind, "bfloat", "i32", 2, "float"
+        )
+        for kind in ("forward", "input", "filter")
+    },
+    "relu_norm_gradients of bfloat": lambda: channel_sums.share_kernel("relu_norm_gradients", "bfloat", True, "i32"),
     "product complex": lambda: products.product_kernel("double", 2, (True, False), "i64"),
     **{
         f"convolution {kind}": lambda kind=kind: convolutions.convolution_kernel(kind, "float", "i32", 2)

@@ -13,9 +13,10 @@ from tests.kernels import beside_cpu
 from tests.kernels.gpu.without_libraries import without_libraries
 from toolkit.kernels.cpu import nn_conv_math
 from toolkit.kernels.cpu.nn_window import Windows
-from toolkit.kernels.cuda import convolving
-from toolkit.kernels.cuda.convolving import Filters, Fused, Layer, convolve
+from toolkit.kernels.cuda import filters as filters_module
+from toolkit.kernels.cuda.convolving import Fused, Layer, convolve
 from toolkit.kernels.cuda.device import CudaDevice, device
+from toolkit.kernels.cuda.filters import Filters
 from toolkit.kernels.cuda.libraries.base import Convolution
 
 OPS = (
@@ -69,14 +70,14 @@ def test_what_follows_is_the_same_fused_and_apart(
 def _turned(gpu: CudaDevice, filters: Filters, w: Any, monkeypatch: pytest.MonkeyPatch) -> int:
     """How often filters are turned over in two convolutions."""
     times = 0
-    turn = convolving._turned
+    turn = filters_module._turned
 
     def counted(*arguments: Any) -> Any:
         nonlocal times
         times += 1
         return turn(*arguments)
 
-    monkeypatch.setattr(convolving, "_turned", counted)
+    monkeypatch.setattr(filters_module, "_turned", counted)
     x = gpu.to_device(_numbers(2, 6, 5, 4))
     for _ in range(2):
         convolve(gpu, LAYER, x, w, filters)

@@ -7,22 +7,18 @@ filters with the filter's number first; those of a model that does not change ar
 from __future__ import annotations
 
 import math
-import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-
 from toolkit.kernels.cpu.nn_window import Windows
+from toolkit.kernels.cuda.conversions import convert_into, converted
+from toolkit.kernels.cuda.filters import Filters, turned_back
 from toolkit.kernels.cuda.libraries.base import Convolution
 from toolkit.kernels.cuda.libraries.precision import is_tf32_allowed
-from toolkit.kernels.cuda.nn.batch_norm import launch_affine
 from toolkit.kernels.cuda.nn.channels import launch_epilogue
 from toolkit.kernels.cuda.nn.common import dense, geometry
 from toolkit.kernels.cuda.nn.convolutions import launch_convolution
-from toolkit.kernels.cuda.nn.transposes import transposed
-from toolkit.kernels.cuda.prepared import Prepared
 from toolkit.kernels.cuda.products import Batch, multiply
 
 #: TensorFlow's names of activations and cuDNN's
@@ -75,7 +71,9 @@ class Layer:
         spatial = self.windows.out
         return (self.batch, self.filters, *spatial) if self.channels_first else (self.batch, *spatial, self.filters)
 
-    def planned(self, kind: str, dtype: Any, *, deterministic: bool, epilogue: tuple[str, ...] = ()) -> Convolution:
+    def planned(
+        self, kind: str, dtype: Any, *, deterministic: bool, epilogue: tuple[str, ...] = (), made: Any = None
+    ) -> Convolution:
         """As the library is asked for it; a single axis gets a second one of one element."""
         w = self.windows
         more = max(0, 2 - len(w.sizes))
@@ -84,19 +82,24 @@ class Layer:
             kind, dtype.name, self.batch, self.channels, self.filters, self.groups, (*ones, *w.sizes),
             (*ones, *w.kernel), (*ones, *w.out), (*ones, *w.strides), (*ones, *w.dilations), (*none, *w.pads),
             self.channels_first, epilogue, is_tf32_allowed(), deterministic,
+            "" if made is None or made == dtype else made.name,
         )  # fmt: skip
 
     def supported(
-        self, dnn: Any, kind: str, dtype: Any, *, deterministic: bool, epilogue: tuple[str, ...] = ()
+        self, dnn: Any, kind: str, dtype: Any, *, deterministic: bool, epilogue: tuple[str, ...] = (), made: Any = None
     ) -> Convolution | None:
-        """As the library is asked for it, None where there is none or it has no plan; found once."""
+        """As the library is asked for it, None where there is none or it has no plan; found once.
+
+        Args:
+            made: the result's type, where it is not the operands'.
+        """
         if dnn is None:
             return None
-        key = dnn, kind, dtype, deterministic, epilogue, is_tf32_allowed()
+        key = dnn, kind, dtype, deterministic, epilogue, is_tf32_allowed(), made
         try:
             return self._plans[key]
         except KeyError:
-            of = self.planned(kind, dtype, deterministic=deterministic, epilogue=epilogue)
+            of = self.planned(kind, dtype, deterministic=deterministic, epilogue=epilogue, made=made)
             found = self._plans[key] = of if dnn.supports(of) else None
             return found
 
@@ -128,98 +131,22 @@ class Fused:
         return not self.vectors and self.added is None and self.name == "Identity"
 
 
-class Filters:
-    """The filters of a node, turned over for the library.
+def convolve(
+    device: Any, layer: Layer, x: Any, w: Any, filters: Filters, fused: Fused | None = None, dtype: Any = None
+) -> Any:
+    """y of x and w (kernel..., channels / groups, filters), put into the device's compute stream.
 
     Args:
-        is_constant: they never change, so that they are turned over once.
+        fused: what follows, in the type of the result.
+        dtype: of the result: by default x's; or float32, which products of 16-bit floats are added in.
     """
-
-    def __init__(self, *, is_constant: bool):
-        self._is_constant = is_constant
-        self._known: tuple[weakref.ref[Any], bool, Any] | None = None
-
-    def turned(self, device: Any, w: Any, layer: Layer) -> Any:
-        """(kernel..., C, F) as (F, kernel..., C), or as (F, C, kernel...) where channels are first."""
-        known = self._known
-        if known is not None and known[0]() is w and known[1] == layer.channels_first:
-            return known[2]
-        made = _turned(device, w, layer)
-        if self._is_constant and not device.is_recording:  # what is recorded has memory of its own, not ours to keep
-            self._known = weakref.ref(w), layer.channels_first, made
-        return made
-
-
-class StayingFilters(Filters):
-    """Filters that are constants or variables: turned over again when they were changed."""
-
-    def __init__(self) -> None:
-        super().__init__(is_constant=False)
-        self._prepared = {first: Prepared(("turned", first)) for first in (False, True)}
-
-    def turned(self, device: Any, w: Any, layer: Layer) -> Any:
-        prepared = self._prepared[layer.channels_first]
-        return prepared.of(device, [w], lambda: _turned(device, w, layer))
-
-
-class Folding:
-    """A batch norm at inference put into the filters before it and into a bias.
-
-    Args:
-        epsilon: of the batch norm.
-
-    Attributes:
-        filters: turns over what was folded.
-    """
-
-    def __init__(self, epsilon: float):
-        self._epsilon = float(np.float32(epsilon))
-        self._prepared = Prepared(("folded", self._epsilon))
-        self.filters = StayingFilters()
-
-    def folded(self, device: Any, w: Any, norm: Sequence[Any]) -> tuple[Any, Any]:
-        """The filters (kernel..., channels, filters) times the norm's factors, and its shift.
-
-        Args:
-            norm: scale, offset, mean and variance.
-        """
-        return self._prepared.of(device, [w, *norm], lambda: self._made(device, w, norm))
-
-    def _made(self, device: Any, w: Any, norm: Sequence[Any]) -> tuple[Any, Any]:
-        scale, offset, mean, variance = norm
-        factor, shift = launch_affine(device, scale, offset, mean, variance, self._epsilon)
-        made, nothing = device.empty(w.shape, w.dtype), device.zeros(factor.shape, factor.dtype)
-        launch_epilogue(device, w, made, w.shape[-1], 1, vectors=(factor, nothing))
-        return made, shift
-
-
-def _turned(device: Any, w: Any, layer: Layer) -> Any:
-    channels, filters = layer.channels // layer.groups, layer.filters
-    kernel = layer.windows.kernel
-    made = transposed(device, w, 1, layer.window, filters, (filters, *kernel, channels))
-    if layer.channels_first:
-        made = transposed(device, made, filters, layer.taps, channels, (filters, channels, *kernel))
-    return made
-
-
-def _turned_back(device: Any, w: Any, layer: Layer) -> Any:
-    """A gradient as TensorFlow has filters."""
-    channels, filters = layer.channels // layer.groups, layer.filters
-    kernel = layer.windows.kernel
-    if layer.channels_first:
-        w = transposed(device, w, filters, channels, layer.taps, (filters, *kernel, channels))
-    return transposed(device, w, 1, filters, layer.window, (*kernel, channels, filters))
-
-
-def convolve(device: Any, layer: Layer, x: Any, w: Any, filters: Filters, fused: Fused | None = None) -> Any:
-    """y of x and w (kernel..., channels / groups, filters), put into the device's compute stream."""
     fused = fused or Fused()
-    y = device.empty(layer.y_shape, x.dtype)
+    y = device.empty(layer.y_shape, dtype or x.dtype)
     if not y.nbytes:
         return y
     inner = layer.positions if layer.channels_first else 1
     if not w.nbytes or not x.nbytes:
-        y = device.zeros(layer.y_shape, x.dtype)
+        y = device.zeros(layer.y_shape, y.dtype)
     elif layer.is_product and not layer.channels_first and x.dtype.kind != "i":
         sizes = (layer.batch * layer.positions, layer.filters, layer.channels)
         if len(fused.vectors) > 1 or fused.slope:
@@ -249,13 +176,40 @@ def _library(device: Any, layer: Layer, x: Any, w: Any, y: Any, filters: Filters
     for names in (_names(fused), ()):
         if names is None:
             continue
-        of = layer.supported(dnn, "forward", x.dtype, deterministic=device.deterministic, epilogue=names)
+        of = layer.supported(
+            dnn, "forward", x.dtype, deterministic=device.deterministic, epilogue=names, made=_other(y, x)
+        )
         if of is not None:
             bias = fused.vectors[0] if "bias" in names else None
             added = fused.added if "add" in names else None
             dnn.convolve(of, x, filters.turned(device, w, layer), y, device.compute, bias=bias, added=added)
             return of
-    return None
+    return _rounded(device, layer, "forward", lambda: (x, filters.turned(device, w, layer)), x.dtype, y)
+
+
+def _other(made: Any, given: Any) -> Any:
+    """The type of what is made, where it is another one than that of what is given."""
+    return None if made.dtype == given.dtype else made.dtype
+
+
+def _rounded(
+    device: Any, layer: Layer, kind: str, operands: Callable[[], tuple[Any, Any]], dtype: Any, out: Any
+) -> Convolution | None:
+    """Have a library that gives 16-bit floats as such alone do it, and widen that; what it did, None if it cannot.
+
+    Args:
+        operands: makes them.
+        dtype: of the operands.
+    """
+    dnn = device.context.dnn
+    if out.dtype == dtype:
+        return None
+    of = layer.supported(dnn, kind, dtype, deterministic=device.deterministic)
+    if of is not None:
+        made = device.empty(out.shape, dtype)
+        dnn.convolve(of, *operands(), made, device.compute)
+        convert_into(device, [(made, out)])
+    return of
 
 
 def _names(fused: Fused) -> tuple[str, ...] | None:
@@ -268,11 +222,14 @@ def _names(fused: Fused) -> tuple[str, ...] | None:
     return (*(["bias"] if fused.vectors else []), *(["add"] if fused.added is not None else []), *last)
 
 
-def input_gradient(device: Any, layer: Layer, w: Any, dy: Any, shape: tuple[int, ...], filters: Filters) -> Any:
-    """dx, of a shape, of w and dy."""
+def input_gradient(
+    device: Any, layer: Layer, w: Any, dy: Any, shape: tuple[int, ...], filters: Filters, dtype: Any = None
+) -> Any:
+    """dx, of a shape, of w and dy; its type is dy's, or float32 of 16-bit floats."""
+    dtype = dtype or dy.dtype
     if not dy.nbytes or not w.nbytes:
-        return device.zeros(shape, dy.dtype)
-    dx = device.empty(shape, dy.dtype)
+        return device.zeros(shape, dtype)
+    dx = device.empty(shape, dtype)
     if not dx.nbytes:
         return dx
     if layer.is_product and dy.dtype.kind != "i":
@@ -284,29 +241,35 @@ def input_gradient(device: Any, layer: Layer, w: Any, dy: Any, shape: tuple[int,
             multiply(device, w, dy, dx, (layer.channels, layer.positions, layer.filters), batch=batch)
         return dx
     dnn = device.context.dnn
-    of = layer.supported(dnn, "input", dy.dtype, deterministic=device.deterministic)
+    of = layer.supported(dnn, "input", dy.dtype, deterministic=device.deterministic, made=_other(dx, dy))
     if of is not None:
         dnn.convolve(of, filters.turned(device, w, layer), dy, dx, device.compute)
-    else:
+    elif not _rounded(device, layer, "input", lambda: (filters.turned(device, w, layer), dy), dy.dtype, dx):
         launch_convolution(device, "input", layer.geometry(), layer.groups, layer.filters, (w, dy, dx))
     return dx
 
 
-def filter_gradient(device: Any, layer: Layer, x: Any, dy: Any, shape: tuple[int, ...]) -> Any:
-    """dw, of a shape (kernel..., channels / groups, filters), of x and dy."""
+def filter_gradient(device: Any, layer: Layer, x: Any, dy: Any, shape: tuple[int, ...], dtype: Any = None) -> Any:
+    """dw, of a shape (kernel..., channels / groups, filters), of x and dy; its type is x's, or float32 of 16-bit
+    floats.
+    """
+    dtype = dtype or x.dtype
     if not dy.nbytes or not x.nbytes:
-        return device.zeros(shape, x.dtype)
+        return device.zeros(shape, dtype)
     if layer.is_product and not layer.channels_first:
-        dw = device.empty(shape, x.dtype)
+        dw = device.empty(shape, dtype)
         sizes = (layer.channels, layer.filters, layer.batch * layer.positions)
         multiply(device, x, dy, dw, sizes, ("T", "N"))
         return dw
     dnn = device.context.dnn
-    of = layer.supported(dnn, "filter", x.dtype, deterministic=device.deterministic)
-    if of is not None:
-        turned = device.empty(of.w_shape, x.dtype)
-        dnn.convolve(of, x, dy, turned, device.compute)
-        return _turned_back(device, turned, layer)
-    dw = device.empty(shape, x.dtype)
+    for made in dict.fromkeys((dtype, x.dtype)):
+        of = layer.supported(
+            dnn, "filter", x.dtype, deterministic=device.deterministic, made=None if made == x.dtype else made
+        )
+        if of is not None:
+            turned = device.empty(of.w_shape, made)
+            dnn.convolve(of, x, dy, turned, device.compute)
+            return converted(device, [turned_back(device, turned, layer)], dtype)[0]
+    dw = device.empty(shape, dtype)
     launch_convolution(device, "filter", layer.geometry(), layer.groups, layer.filters, (x, dy, dw))
     return dw

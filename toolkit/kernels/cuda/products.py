@@ -87,11 +87,12 @@ def multiply(
     """out = activation(op(a) @ op(b) + bias + added), put into the device's compute stream.
 
     Args:
+        out: of the factors' type; or float32, which products of 16-bit floats are added in.
         sizes: m, n, k, of which none is 0.
         turns: "N", "T" or "C" of a and b.
         batch: several products; by default one.
-        bias: a vector of n numbers.
-        added: of the result's shape, beside a single product.
+        bias: a vector of n numbers of the result's type.
+        added: of the result's shape and type, beside a single product.
         name: of an activation, in TensorFlow's `fused_ops`.
     """
     m, n, k = sizes
@@ -101,6 +102,7 @@ def multiply(
     if blas is not None:
         known = _known.setdefault(blas, {})
         key = (
+            a.dtype,
             out.dtype,
             sizes,
             turns,
@@ -117,7 +119,7 @@ def multiply(
             if len(known) >= _MOST_KNOWN:
                 known.clear()
             product = known[key] = _planned(
-                blas, out.dtype.name, sizes, turns, of, bias is not None, added is not None, name
+                blas, (a.dtype.name, out.dtype.name), sizes, turns, of, bias is not None, added is not None, name
             )  # fmt: skip
         if product is not None:
             fused = bool(product.epilogue or product.beta)
@@ -141,15 +143,20 @@ _MOST_KNOWN = 4096  # shapes change without end in few programs
 
 
 def _planned(
-    blas: Blas, dtype: str, sizes: tuple[int, int, int], turns: tuple[str, str], of: Batch, has_bias: bool, adds: bool,
-    name: str,
+    blas: Blas, types: tuple[str, str], sizes: tuple[int, int, int], turns: tuple[str, str], of: Batch, has_bias: bool,
+    adds: bool, name: str,
 ) -> Product | None:  # fmt: skip
-    """The product as the library computes it, with its epilogue if it can; None if it has no plan."""
+    """The product as the library computes it, with its epilogue if it can; None if it has no plan.
+
+    Args:
+        types: of the factors, and of the result.
+    """
+    dtype, made = types
     m, n, k = sizes
     steps = of.steps if of.count > 1 else (0, 0, 0)
     base = Product(
         m, n, k, dtype, turns[0], turns[1], of.count, steps[0] * m * k, steps[1] * k * n, steps[2] * m * n,
-        tf32=is_tf32_allowed(),
+        tf32=is_tf32_allowed(), made="" if made == dtype else made,
     )  # fmt: skip
     fused = _fused(base, has_bias, adds, name)
     if fused is not None and blas.supports(fused):

@@ -15,8 +15,9 @@ from toolkit.kernels.cpu.nn_conv import (
     vector_of_sizes,
 )
 from toolkit.kernels.cpu.nn_window import Layout, Windows, window_spec
-from toolkit.kernels.cuda.convolving import Filters, Layer, convolve, filter_gradient, input_gradient
+from toolkit.kernels.cuda.convolving import Layer, convolve, filter_gradient, input_gradient
 from toolkit.kernels.cuda.device import device_of
+from toolkit.kernels.cuda.filters import Filters
 from toolkit.kernels.cuda.memory import GpuArray
 from toolkit.kernels.registry import FLOATING, Compute, KernelNode, kernel
 from toolkit.kernels.types import Array
@@ -145,6 +146,21 @@ def conv_backprop_input(op: KernelNode) -> Compute:
         return input_gradient(device, layer_of(windows, layout, last, w.shape), w, dy, tuple(shape), filters)
 
     return compute
+
+
+def gradient_layer(
+    op: KernelNode, x_shape: tuple[int, ...], w_shape: tuple[int, ...], dy_shape: tuple[int, ...]
+) -> Layer:
+    """The layer of a gradient's node.
+
+    Raises:
+        InvalidArgumentError: the shapes do not fit, as on CPUs.
+    """
+    layout = Layout.of(op, default_layout(op))
+    last = layout.shape_last(x_shape)
+    windows = conv_windows(op, window_spec(op, layout, rank=rank_of(op)), last, w_shape)
+    check_gradient(op, layout.shape_last(dy_shape), windows, last[0], w_shape[-1])
+    return layer_of(windows, layout, last, w_shape)
 
 
 @kernel("Conv2DBackpropFilter", types={"T": FLOATING}, device="GPU")

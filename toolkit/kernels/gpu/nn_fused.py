@@ -12,8 +12,9 @@ import numpy as np
 from toolkit.errors import InvalidArgumentError, UnimplementedError
 from toolkit.graph import dtypes
 from toolkit.kernels.cpu.common import require, shape_text
-from toolkit.kernels.cuda.convolving import Filters, Fused, convolve
+from toolkit.kernels.cuda.convolving import Fused, convolve
 from toolkit.kernels.cuda.device import CudaDevice, device_of
+from toolkit.kernels.cuda.filters import Filters
 from toolkit.kernels.cuda.memory import GpuArray
 from toolkit.kernels.cuda.nn.batch_norm import launch_affine
 from toolkit.kernels.cuda.nn.channels import activation, launch_epilogue

@@ -15,7 +15,8 @@ from tests.bench.cuda.engines import CPU, GPU, STEPS, last_weights
 from tests.bench.cuda.workloads import CudaWorkload
 
 #: what JAX calls a product of float32
-_PRODUCTS = {"f32": "float32", "tf32": "tensorfloat32", "bf16": "default"}
+_PRODUCTS = {"f32": "float32", "tf32": "tensorfloat32", "bf16": "default", "fp16": "default"}
+_NARROW = {"bf16": jax.numpy.bfloat16, "fp16": jax.numpy.float16}
 
 
 class Loaded:
@@ -28,12 +29,12 @@ class Loaded:
             jax.config.update("jax_platforms", "cpu")
         jax.config.update("jax_default_matmul_precision", _PRODUCTS[workload.precision])
         network, jnp = workload.network, jax.numpy
-        narrow = workload.precision == "bf16"
+        narrow = _NARROW.get(workload.precision)
         self._network, self._training = network, workload.training
 
         def cast(values: Any) -> Any:
             return {
-                name: value.astype(jnp.bfloat16) if narrow and value.dtype == jnp.float32 else value
+                name: value.astype(narrow) if narrow is not None and value.dtype == jnp.float32 else value
                 for name, value in values.items()
             }
 

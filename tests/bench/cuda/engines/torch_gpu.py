@@ -13,6 +13,8 @@ from tests.bench.cuda.engines import GPU, STEPS, last_weights
 from tests.bench.cuda.networks.base import Tensors
 from tests.bench.cuda.workloads import CudaWorkload
 
+_NARROW = {"bf16": torch.bfloat16, "fp16": torch.float16}
+
 
 class _Module(torch.nn.Module):
     """A network's weights as parameters, whose addresses compiled code and CUDA graphs may rely on."""
@@ -46,12 +48,13 @@ class Loaded:
         torch.backends.cudnn.benchmark = True
         self._device = torch.device("cuda" if device == GPU else "cpu")
         self._training = workload.training
-        # for inference everything is in bfloat16; in training weights are float32, and autocast says where it pays
-        self._type = torch.bfloat16 if precision == "bf16" and not workload.training else torch.float32
+        # for inference everything is in 16 bits; in training weights are float32, and autocast says where it pays
+        narrow = _NARROW.get(precision)
+        self._type = torch.float32 if narrow is None or workload.training else narrow
         self._last = precision != "f32"
         self._autocast: Callable[[], Any] = contextlib.nullcontext
-        if precision == "bf16" and workload.training:
-            self._autocast = lambda: torch.autocast(self._device.type, torch.bfloat16)
+        if narrow is not None and workload.training:
+            self._autocast = lambda: torch.autocast(self._device.type, narrow)
         weights = network.weights()
         layer = None
         if hasattr(network, "torch_weights"):

@@ -101,15 +101,15 @@ def _norm(operation: Operation, convolution: Operation) -> tuple[Value, ...] | N
     channels = (convolution.inputs[1].shape or ())[-1:]
     if x is not convolution.output or is_channels_first(operation) != is_channels_first(convolution):
         return None
-    stays = all(map(_stays, (convolution.inputs[1], *vectors)))
-    return tuple(vectors) if stays and all(value.shape == channels for value in vectors) else None
+    all_stay = all(map(stays, (convolution.inputs[1], *vectors)))
+    return tuple(vectors) if all_stay and all(value.shape == channels for value in vectors) else None
 
 
-def _stays(value: Value) -> bool:
+def stays(value: Value) -> bool:
     """Whether it is a constant or a variable as it is: something made of it can be kept."""
     producer = value.producer
     if value.is_constant or isinstance(producer, Dereference):
         return True
     if producer is None or producer.op not in _READS:
         return False
-    return producer.op != "Identity" or _stays(producer.inputs[0])
+    return producer.op != "Identity" or stays(producer.inputs[0])

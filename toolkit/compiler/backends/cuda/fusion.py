@@ -50,12 +50,14 @@ BATCH_NORMS = frozenset({"FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3
 
 
 def gather_kernels(
-    block: Block, refused: Callable[[Operation], bool], changes_variables: Callable[[Operation], bool]
-) -> None:
+    block: Block, refused: Callable[[Operation], bool], changes_variables: Callable[[Operation], bool], *,
+    single: bool = False,
+) -> None:  # fmt: skip
     """Put elementwise calls together, in loops too.
 
     Args:
         refused: whether an operation must stay a call.
+        single: one that nothing is put together with becomes a kernel too, whose operands may get another type.
     """
     for operation in block.operations:
         for region in operation.regions():
@@ -70,7 +72,7 @@ def gather_kernels(
         if group not in list(groups):
             return
         groups.remove(group)
-        alone = len(group.operations) == 1 and not isinstance(group.operations[0], _STEPS)
+        alone = not single and len(group.operations) == 1 and not isinstance(group.operations[0], _STEPS)
         operations.extend(group.operations if alone else [_joined(group)])
         operations.extend(behind.pop(group, ()))
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from toolkit.compiler.backends.cuda.narrow_launchers import NARROW_LAUNCHERS
 from toolkit.compiler.backends.cuda.operations import (
     ChannelGradients,
     ChannelMoments,
@@ -22,8 +23,9 @@ from toolkit.compiler.backends.cuda.operations import (
     UpdatesCall,
 )
 from toolkit.compiler.ir import relations
-from toolkit.kernels.cuda.convolving import Folding, Fused, convolve
+from toolkit.kernels.cuda.convolving import Fused, convolve
 from toolkit.kernels.cuda.device import CudaDevice
+from toolkit.kernels.cuda.filters import Folding
 from toolkit.kernels.cuda.memory import GpuArray
 from toolkit.kernels.cuda.nn import batch_norm, channel_sums
 from toolkit.kernels.cuda.products import multiply
@@ -80,7 +82,10 @@ def _product(device: CudaDevice, operation: LibraryProduct) -> Launch:
 
 def _convolution(device: CudaDevice, operation: LibraryConvolution) -> Launch:
     layer_for = layers(KernelNode(operation.steps[0].node))
-    folding = Folding(operation.epsilon)
+    out, x_type = operation.output.dtype, operation.x.dtype
+    # what is folded is float32, as the norm's numbers are
+    types = None if x_type == operation.w.dtype else (x_type, out)
+    folding = Folding(operation.epsilon, types)
     fields = ("x", "w", "bias", "scale", "offset", "mean", "variance", "added")
     names = [name for name in fields if getattr(operation, name) is not None]
     activation = operation.activation
@@ -94,7 +99,7 @@ def _convolution(device: CudaDevice, operation: LibraryConvolution) -> Launch:
             w, shift = folding.folded(device, w, [by[name] for name in ("scale", "offset", "mean", "variance")])
             vectors = (shift,)
         fused = Fused(vectors, by.get("added"), activation)
-        return [convolve(device, layer, x, w, folding.filters, fused)]
+        return [convolve(device, layer, x, w, folding.filters, fused, out)]
 
     return launch
 
@@ -149,4 +154,5 @@ LAUNCHERS: dict[type, Callable[[CudaDevice, Any], Launch]] = {
     LibraryConvolution: _convolution,
     ChannelMoments: _moments,
     ChannelGradients: _norm_sums,
+    **NARROW_LAUNCHERS,
 }

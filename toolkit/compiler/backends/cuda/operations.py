@@ -13,6 +13,13 @@ from toolkit.compiler.ir.value import Value
 from toolkit.kernels.gpu import operators_norms, row_nests
 from toolkit.kernels.gpu.nests import NestStep
 
+#: of a number in 16 bits
+NARROW_BYTES = 2
+
+
+def _rounded_to(value: Value) -> str:
+    return "" if value.dtype.itemsize != NARROW_BYTES else f", as {value.dtype}"
+
 
 class FusedCall(Operation):
     """Operations over one shape as one kernel.
@@ -228,7 +235,8 @@ class LibraryConvolution(Operation, mnemonic="gpu_convolution"):
         parts = ["its bias"] if self.bias is not None else ["the batch norm in its filters"] if self.norm else []
         parts += ["a residual"] if self.added is not None else []
         parts += [self.activation] if self.activation != "Identity" else []
-        return f"one convolution with {', '.join(parts)}"
+        what = f" with {', '.join(parts)}" if parts else ""
+        return f"one convolution{what}{_rounded_to(self.output)}"
 
     def verify(self) -> Iterator[str]:
         filters = relations.shape(self.w)[-1]
@@ -264,7 +272,8 @@ class LibraryProduct(Operation, mnemonic="gpu_product"):
         return (math.prod(a[:-1]) if not self.turn_a else a[-1]), n, k
 
     def computed_by(self) -> str | None:
-        return f"cuBLASLt, with bias{'' if self.activation == 'Identity' else f' and {self.activation}'}"
+        activation = "" if self.activation == "Identity" else f" and {self.activation}"
+        return f"cuBLASLt, with bias{activation}{_rounded_to(self.output)}"
 
     def verify(self) -> Iterator[str]:
         m, n, k = self.sizes

@@ -72,6 +72,8 @@ class Product:
         stride_a, stride_b, stride_out: elements from one matrix to the next; 0 for the same one.
         epilogue: a key of EPILOGUES.
         tf32: float32 may be multiplied with 10 bits of mantissa on tensor cores.
+        made: of the result, the bias and what is added, where that is another type than the factors': "float32" of
+            16-bit floats.
     """
 
     m: int
@@ -88,6 +90,12 @@ class Product:
     beta: float = 0.0
     epilogue: str = ""
     tf32: bool = False
+    made: str = ""
+
+    @property
+    def result(self) -> str:
+        """NumPy's name of the result's type."""
+        return self.made or self.dtype
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +116,7 @@ class Convolution:
             "elu", "sigmoid").
         tf32: as for products.
         deterministic: the same bits each time, for which some engines of gradients are passed over.
+        made: as for products.
     """
 
     kind: str
@@ -126,6 +135,12 @@ class Convolution:
     epilogue: tuple[str, ...] = ()
     tf32: bool = False
     deterministic: bool = False
+    made: str = ""
+
+    @property
+    def result(self) -> str:
+        """NumPy's name of the result's type."""
+        return self.made or self.dtype
 
     @property
     def x_shape(self) -> tuple[int, ...]:
@@ -141,6 +156,15 @@ class Convolution:
 
     def _shape(self, first: int, channels: int, spatial: tuple[int, ...]) -> tuple[int, ...]:
         return (first, channels, *spatial) if self.channels_first else (first, *spatial, channels)
+
+
+#: types whose products are added in float32, and which may be given as that
+SIXTEEN_BITS = ("float16", "bfloat16")
+
+
+def is_result(dtype: str, made: str) -> bool:
+    """Whether the libraries give products of a type in another one; `made` may be "", for the same."""
+    return made in ("", dtype) or (made == "float32" and dtype in SIXTEEN_BITS)
 
 
 #: activations that a convolution's epilogue may end with; not tanh, for cuDNN's has 11 bits (measured: 1.4e-4 off)
@@ -202,8 +226,8 @@ class Dnn(Protocol):
 
         Args:
             first, second: x and w; w and dy of "input"; x and dy of "filter".
-            bias: a number for each filter, of the convolution's type.
-            added: of the shape of y.
+            bias: a number for each filter, of the result's type.
+            added: of the shape and type of y.
 
         Raises:
             LibraryError: there is no plan for it, or the library refuses it.

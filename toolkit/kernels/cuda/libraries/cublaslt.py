@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from toolkit.kernels.cuda.driver.base import Context, Span, Stream
-from toolkit.kernels.cuda.libraries.base import EPILOGUES, LibraryError, Product, check_product
+from toolkit.kernels.cuda.libraries.base import EPILOGUES, LibraryError, Product, check_product, is_result
 from toolkit.kernels.cuda.libraries.workspaces import Workspace
 
 #: what NVIDIA recommends for Hopper and later, the most that any algorithm of the heuristics asks for
@@ -195,7 +195,7 @@ class CublasLt:
         key = product, alignment
         if key not in self._plans:
             self._enter()
-            plan = self._plans[key] = self._make(product, alignment) if product.dtype in _TYPES else None
+            plan = self._plans[key] = self._make(product, alignment) if _is_known(product) else None
             if plan is not None and plan.workspace:
                 self._scratch = self._workspace.of(WORKSPACE).address
         return self._plans[key]
@@ -206,9 +206,9 @@ class CublasLt:
         a_rows, a_columns = (p.m, p.k) if p.turn_a == "N" else (p.k, p.m)
         b_rows, b_columns = (p.k, p.n) if p.turn_b == "N" else (p.n, p.k)
         layouts = (
-            self._layout(p, b_rows, b_columns, p.stride_b),
-            self._layout(p, a_rows, a_columns, p.stride_a),
-            self._layout(p, p.m, p.n, p.stride_out),
+            self._layout(p, p.dtype, b_rows, b_columns, p.stride_b),
+            self._layout(p, p.dtype, a_rows, a_columns, p.stride_a),
+            self._layout(p, p.result, p.m, p.n, p.stride_out),
         )
         preference = c_void_p()
         self._call("cublasLtMatmulPreferenceCreate", byref(preference))
@@ -265,11 +265,11 @@ class CublasLt:
             self._set(operation, _DESC_AUX_BATCH_STRIDE, c_int64(lead * p.m))
         return operation
 
-    def _layout(self, p: Product, rows: int, columns: int, stride: int) -> Any:
+    def _layout(self, p: Product, dtype: str, rows: int, columns: int, stride: int) -> Any:
         """Of a matrix in C order: the transpose, whose columns are the rows."""
         layout = c_void_p()
         self._call(
-            "cublasLtMatrixLayoutCreate", byref(layout), c_int(_TYPES[p.dtype]), c_uint64(columns), c_uint64(rows),
+            "cublasLtMatrixLayoutCreate", byref(layout), c_int(_TYPES[dtype]), c_uint64(columns), c_uint64(rows),
             c_int64(columns),
         )  # fmt: skip
         if p.batch > 1:
@@ -301,6 +301,10 @@ class CublasLt:
             text = self._library.cublasLtGetStatusString(status)
             words = text.decode() if text else "no text"
             raise LibraryError(f"{name} failed: status {status} ({words}){f', for {about}' if about else ''}")
+
+
+def _is_known(product: Product) -> bool:
+    return product.dtype in _TYPES and is_result(product.dtype, product.made)
 
 
 #: types of alpha and beta in host memory; else float32

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from toolkit.kernels.cuda.driver.base import Context, Span, Stream
-from toolkit.kernels.cuda.libraries.base import Convolution, LibraryError, check_convolution
+from toolkit.kernels.cuda.libraries.base import Convolution, LibraryError, check_convolution, is_result
 from toolkit.kernels.cuda.libraries.workspaces import Workspace
 
 #: names of tensors in a graph
@@ -114,7 +114,7 @@ class Cudnn:
 
     def _plan(self, convolution: Convolution) -> _Plan | None:
         """The plan of a configuration, None if no engine takes it."""
-        if convolution.dtype not in _TYPES:
+        if convolution.dtype not in _TYPES or not is_result(convolution.dtype, convolution.made):
             return None
         if convolution not in self._plans:
             self._enter()
@@ -141,7 +141,7 @@ def build(cudnn: Any, convolution: Convolution, **device: Any) -> Any:
     c = convolution
     double = c.dtype == "float64"
     wide = cudnn.data_type.DOUBLE if double else cudnn.data_type.FLOAT
-    dtype = getattr(cudnn.data_type, _TYPES[c.dtype])
+    dtype, made_type = (getattr(cudnn.data_type, _TYPES[name]) for name in (c.dtype, c.result))
     graph = cudnn.pygraph(io_data_type=dtype, intermediate_data_type=wide, compute_data_type=wide, **device)
     shapes = {
         _X: (c.batch, c.channels, *c.sizes),
@@ -153,7 +153,8 @@ def build(cudnn: Any, convolution: Convolution, **device: Any) -> Any:
 
     def tensor(uid: int) -> Any:
         shape = shapes[uid]
-        return graph.tensor(dim=list(shape), stride=strides(shape, c.channels_first), data_type=dtype, uid=uid)
+        kind = made_type if uid in (_BIAS, _ADDED) else dtype
+        return graph.tensor(dim=list(shape), stride=strides(shape, c.channels_first), data_type=kind, uid=uid)
 
     how = {
         "pre_padding": [before for before, _ in c.pads],
@@ -170,7 +171,7 @@ def build(cudnn: Any, convolution: Convolution, **device: Any) -> Any:
     else:
         made = graph.conv_wgrad(image=tensor(first), loss=tensor(second), **how)
     shape = shapes[result]
-    made.set_output(True).set_uid(result).set_data_type(dtype)
+    made.set_output(True).set_uid(result).set_data_type(made_type)
     made.set_dim(list(shape)).set_stride(strides(shape, c.channels_first))
     graph.validate()
     graph.build_operation_graph()

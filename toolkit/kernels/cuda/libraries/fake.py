@@ -18,6 +18,7 @@ from toolkit.kernels.cuda.libraries.base import (
     Product,
     check_convolution,
     check_product,
+    is_result,
 )
 from toolkit.kernels.types import Array
 
@@ -40,7 +41,8 @@ class FakeBlas:
 
     def supports(self, product: Product) -> bool:
         self.plans.add(product)
-        return product.dtype in _REAL or (product.dtype in _COMPLEX and not product.epilogue)
+        known = product.dtype in _REAL or (product.dtype in _COMPLEX and not product.epilogue)
+        return known and is_result(product.dtype, product.made)
 
     def matmul(
         self,
@@ -57,7 +59,7 @@ class FakeBlas:
         check_product(product, bias, auxiliary)
         if not self.supports(product):
             raise LibraryError(f"cuBLASLt has no algorithm for {product}")
-        p, dtype = product, reference.dtype_of(product.dtype)
+        p, dtype, result_type = product, reference.dtype_of(product.dtype), reference.dtype_of(product.result)
         kept_shape, kept_type = reference.auxiliary_shape(p)
         length = p.m if p.epilogue == "sums of a" else p.n
         spans = (a, b, out, bias, auxiliary, added)
@@ -66,7 +68,7 @@ class FakeBlas:
             (p.batch - 1) * p.stride_out + p.m * p.n, length, int(np.prod(kept_shape)),
             (p.batch - 1) * p.stride_out + p.m * p.n,
         )  # fmt: skip
-        types = (dtype, dtype, dtype, dtype, kept_type, dtype)
+        types = (dtype, dtype, result_type, result_type, kept_type, result_type)
         places = [_place(*each) for each in zip(spans, sizes, types, strict=True)]
 
         def run() -> None:
@@ -95,7 +97,8 @@ class FakeDnn:
     def supports(self, convolution: Convolution) -> bool:
         """As cuDNN, float64 only without an epilogue."""
         self.plans.add(convolution)
-        return convolution.dtype in _REAL and not (convolution.dtype == "float64" and convolution.epilogue)
+        known = convolution.dtype in _REAL and not (convolution.dtype == "float64" and convolution.epilogue)
+        return known and is_result(convolution.dtype, convolution.made)
 
     def convolve(
         self,
@@ -111,13 +114,14 @@ class FakeDnn:
         check_convolution(convolution, bias, added)
         if not self.supports(convolution):
             raise LibraryError(f"cuDNN has no engine for {convolution}")
-        c, dtype = convolution, reference.dtype_of(convolution.dtype)
+        c, dtype, made = convolution, reference.dtype_of(convolution.dtype), reference.dtype_of(convolution.result)
         x, w, y = c.x_shape, c.w_shape, c.y_shape
         shapes = {"forward": (x, w, y), "input": (w, y, x), "filter": (x, y, w)}[c.kind]
-        every: Sequence[tuple[Span | None, tuple[int, ...]]] = [
-            *zip((first, second, out), shapes, strict=True), (bias, (c.filters,)), (added, y),
+        every: Sequence[tuple[Span | None, tuple[int, ...], Any]] = [
+            *zip((first, second, out), shapes, (dtype, dtype, made), strict=True), (bias, (c.filters,), made),
+            (added, y, made),
         ]  # fmt: skip
-        places = [(_place(span, int(np.prod(shape)), dtype), shape) for span, shape in every]
+        places = [(_place(span, int(np.prod(shape)), type), shape) for span, shape, type in every]
 
         def run() -> None:
             arrays = [_array(self._context, place, "cudnnBackendExecute") for place, _ in places]

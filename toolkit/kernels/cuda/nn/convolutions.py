@@ -25,18 +25,20 @@ from toolkit.kernels.cuda.simt.ir import KernelBuffer, SimtKernel
 
 
 @functools.cache
-def convolution_kernel(kind: str, type: str, index: str, axes: int) -> SimtKernel:
+def convolution_kernel(kind: str, type: str, index: str, axes: int, made: str = "") -> SimtKernel:
     """
     Args:
         kind: "forward" (x, w to y), "input" (w, dy to dx), "filter" (x, dy to dw).
         type: of numbers in memory.
         axes: 2 or 3.
+        made: of the result's numbers in memory; "" for the same.
     """
     k = KernelBuilder(f"convolution_{kind}_{type}", BLOCK)
-    writer = _Writer(k, type, index)
+    made = made or type
+    writer = _Writer(k, type, index, made)
     first = k.buffer({"forward": "x", "input": "w", "filter": "x"}[kind], type)
     second = k.buffer({"forward": "w", "input": "dy", "filter": "dy"}[kind], type)
-    out = k.buffer("out", type, written=True)
+    out = k.buffer("out", made, written=True)
     writer.declare(axes)
     {"forward": writer.forward, "input": writer.input, "filter": writer.filter}[kind](first, second, out)
     return k.finish()
@@ -45,9 +47,9 @@ def convolution_kernel(kind: str, type: str, index: str, axes: int) -> SimtKerne
 class _Writer:
     """Writes one kernel. Channels and filters in the names below are those of a group."""
 
-    def __init__(self, k: KernelBuilder, type: str, index: str):
+    def __init__(self, k: KernelBuilder, type: str, index: str, made: str):
         self.k = k
-        self.type = type
+        self.made = made
         self.wide = sum_type(type)
         self.index = index
         self.group: Lanes = k.number(0, index)
@@ -110,7 +112,7 @@ class _Writer:
         def store(output: Lanes, number: Lanes, values: Sequence[Lanes]) -> None:
             n, *p = split(k, output, *w.out)
             where = place(k, [n, *p, self._channel(number, self.filters)], w.y)
-            k.store(out, where, k.convert(values[0], self.type))
+            k.store(out, where, k.convert(values[0], self.made))
 
         write_tiles(
             k, (self.outputs, self.filters, self.window), self._prepare,
@@ -123,7 +125,7 @@ class _Writer:
         k = self.k
 
         def store(element: Lanes, number: Lanes, values: Sequence[Lanes]) -> None:
-            k.store(out, self._weight_place(element, number), k.convert(values[0], self.type))
+            k.store(out, self._weight_place(element, number), k.convert(values[0], self.made))
 
         write_tiles(
             k, (self.window, self.filters, self.outputs), self._prepare,
@@ -151,7 +153,7 @@ class _Writer:
         def store(position: Lanes, channel: Lanes, values: Sequence[Lanes]) -> None:
             n, *h = split(k, position, *w.sizes)
             where = place(k, [n, *h, self._channel(channel, w.channels)], w.x)
-            k.store(out, where, k.convert(values[0], self.type))
+            k.store(out, where, k.convert(values[0], self.made))
 
         depth = k.mul(self.taps, self.filters)
         write_tiles(
@@ -165,7 +167,7 @@ def launch_convolution(device: Any, kind: str, g: Geometry, groups: int, filters
     Args:
         g: with the channels of a group.
         groups, filters: of all.
-        arrays: the two operands and the result.
+        arrays: the two operands, of one type, and the result.
     """
     out = arrays[-1]
     rows, columns = {
@@ -173,7 +175,7 @@ def launch_convolution(device: Any, kind: str, g: Geometry, groups: int, filters
         "filter": (g.taps * g.channels, filters // groups),
         "input": (g.inputs, g.channels),
     }[kind]
-    kernel = convolution_kernel(kind, llvm_type(out.dtype), index_type(*arrays), g.axes)
+    kernel = convolution_kernel(kind, llvm_type(arrays[0].dtype), index_type(*arrays), g.axes, llvm_type(out.dtype))
     device.launch(
         kernel, groups * tiles_of(rows, columns), *arrays, *g.numbers, filters // groups, filters
     )  # fmt: skip

@@ -16,17 +16,18 @@ from toolkit.kernels.cuda.simt.ir import SimtKernel
 
 
 @functools.cache
-def product_kernel(type: str, parts: int, conjugates: tuple[bool, bool], index: str) -> SimtKernel:
+def product_kernel(type: str, parts: int, conjugates: tuple[bool, bool], index: str, made: str = "") -> SimtKernel:
     """A batch of products.
 
     Args:
         type: of a number in memory, of a complex number's parts.
         parts: 2 for complex numbers.
         conjugates: of a and b.
+        made: of the result's numbers in memory; "" for the same.
     """
-    wide = sum_type(type)
+    wide, made = sum_type(type), made or type
     k = KernelBuilder(f"product_{type}{'_complex' if parts == 2 else ''}", BLOCK)
-    a, b, out = k.buffer("a", type), k.buffer("b", type), k.buffer("out", type, written=True)
+    a, b, out = k.buffer("a", type), k.buffer("b", type), k.buffer("out", made, written=True)
     rows, columns, depth = (k.scalar(name, index) for name in ("rows", "columns", "depth"))
     a_first, a_batch, a_row, a_depth = (k.scalar(f"a_{name}", index) for name in ("first", "batch", "row", "depth"))
     b_first, b_batch, b_depth, b_column = (
@@ -57,7 +58,7 @@ def product_kernel(type: str, parts: int, conjugates: tuple[bool, bool], index: 
     def store(row: Lanes, column: Lanes, values: Sequence[Lanes]) -> None:
         where: Lanes = k.add(starts["out"], k.add(k.mul(row, columns), column))
         if parts == 1:
-            k.store(out, where, k.convert(values[0], type))
+            k.store(out, where, k.convert(values[0], made))
             return
         real = k.mul(where, k.number(2, index))
         k.store(out, real, values[0])
@@ -80,7 +81,7 @@ def launch_product(
     """out = op(a) @ op(b) for each of a batch, on the device's compute stream.
 
     Args:
-        arrays: a, b, out, of one type.
+        arrays: a, b, out; the first two of one type.
         sizes: m, n, k.
         turns: "N", "T" or "C" of a and b.
         firsts: elements before the first matrix of each.
@@ -89,8 +90,10 @@ def launch_product(
     a, b, out = arrays
     m, n, depth = sizes
     parts = 2 if out.dtype.kind == "c" else 1
-    type = llvm_type(np.dtype(f"f{out.dtype.itemsize // 2}")) if parts == 2 else llvm_type(out.dtype)
-    kernel = product_kernel(type, parts, (turns[0] == "C", turns[1] == "C"), _index(parts, a, b, out))
+    type, made = (
+        llvm_type(np.dtype(f"f{dtype.itemsize // 2}") if parts == 2 else dtype) for dtype in (a.dtype, out.dtype)
+    )
+    kernel = product_kernel(type, parts, (turns[0] == "C", turns[1] == "C"), _index(parts, a, b, out), made)
     a_steps = (depth, 1) if turns[0] == "N" else (1, m)
     b_steps = (n, 1) if turns[1] == "N" else (1, depth)
     device.launch(

@@ -1,0 +1,155 @@
+"""Products of 16-bit factors on GPUs: `--precision bf16` and `fp16`.
+
+Matrix products, convolutions and their gradients take 16 bits and add in float32. What only they read, or what kernels
+hand on to them, is stored in 16 bits; kernels of fused operations widen what they load, compute in float32, and round
+what they store. Everything else stays float32: results, variables and their updates, what softmax and exponentials
+are computed of, sums, statistics of norms, losses. A tensor that both kinds take is written in both types by the kernel
+that makes it; weights are copied, many by one launch, and kept where the program does not learn.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from toolkit.compiler.backends.cuda.chains import learns
+from toolkit.compiler.backends.cuda.narrow_calls import axes_of, handed_on, reductions, replace_products
+from toolkit.compiler.backends.cuda.narrow_copies import Copies
+from toolkit.compiler.backends.cuda.narrow_operations import ConvolutionGradient, ProductsCall, WideSum
+from toolkit.compiler.backends.cuda.operations import (
+    ChannelGradients,
+    ChannelMoments,
+    FusedCall,
+    LibraryConvolution,
+    LibraryProduct,
+)
+from toolkit.compiler.ir.block import Block
+from toolkit.compiler.ir.operation import Operation
+from toolkit.compiler.ir.value import Value
+from toolkit.kernels.gpu.nests import NestStep
+from toolkit.kernels.gpu.row_nests import ROW_OPS
+from toolkit.kernels.tensors import F32
+
+#: a rounding of what they are given is as large a part of what they give as it was of 1: theirs stays float32
+_EXPONENTIALS = frozenset({*ROW_OPS, "Exp", "Expm1", "Log", "Log1p"})
+_PRODUCTS = (LibraryProduct, ProductsCall, LibraryConvolution, ConvolutionGradient)
+
+
+def lower_precision(block: Block, dtype: Any, refused: Any) -> None:
+    """Have products multiply 16-bit floats, behind the passes that put operations together.
+
+    The bodies of loops stay as they are: their weights would be converted in each iteration.
+
+    Args:
+        dtype: bfloat16 or float16.
+        refused: whether an operation must stay a call.
+    """
+    replace_products(block, refused)
+    if not any(isinstance(operation, _PRODUCTS) for operation in block):
+        return
+    inner = _inner(block, refused)
+    narrow: set[Value] = set()
+    for operation in block.operations:
+        if isinstance(operation, (*_PRODUCTS, FusedCall)) or handed_on(operation, refused):
+            narrow.update(value for value in operation.outputs if value in inner)
+        elif reductions(operation, refused) and (operation.output in inner or operation.inputs[0] in narrow):
+            narrow.update(value for value in operation.outputs if value in inner)
+            operation.become(
+                WideSum, x=operation.inputs[0], axes=axes_of(operation), mean=operation.op == "Mean",
+                outputs=operation.outputs[:1],
+            )  # fmt: skip
+    for value in narrow:
+        value.dtype = dtype
+    copies = Copies(block, dtype, keeps=not learns(block))
+    for operation in block.operations:
+        copies.take(operation, _wanted(operation, dtype, refused))
+    copies.put()
+    for operation in block.operations:
+        if isinstance(operation, FusedCall):
+            _widen(operation, narrow | copies.made)
+
+
+def _inner(block: Block, refused: Any) -> set[Value]:
+    """What products read and kernels hand on to them, and nobody needs in float32."""
+    found: set[Value] = set()
+    for operation in reversed(block.operations):  # users come before what they read
+        for value in operation.outputs:
+            if value.dtype != F32 or value.shape is None or value.is_result or value.is_predicate:
+                continue
+            takes = [_takes(user, value, found, refused) for user in value.users]
+            if True in takes and False not in takes:
+                found.add(value)
+    return found
+
+
+def _takes(user: Operation, value: Value, inner: set[Value], refused: Any) -> bool | None:
+    """Whether an operation wants a value in 16 bits; None where it takes it in either type, False in float32 alone."""
+    match user:
+        case LibraryProduct():
+            return value is not user.bias
+        case ProductsCall() | ConvolutionGradient():
+            return True
+        case LibraryConvolution():
+            if value is user.x or (value is user.w and not user.norm):
+                return True
+            return value is user.added and user.output in inner
+        case FusedCall():
+            exact = any(member.op in _EXPONENTIALS for member in user.members)
+            return not exact and any(output in inner for output in user.outputs)
+        case ChannelMoments():
+            return None if value is user.x else False
+        case ChannelGradients():
+            return None if value in (user.dy, user.x) else False
+        case _:
+            if reductions(user, refused):
+                return True if user.output in inner else None if value is user.inputs[0] else False
+            return value in handed_on(user, refused) and user.output in inner
+
+
+def _wanted(operation: Operation, dtype: Any, refused: Any) -> list[Value]:
+    """The operands that an operation takes in 16 bits."""
+    is_narrow = bool(operation.outputs) and operation.output.dtype == dtype
+    match operation:
+        case LibraryProduct():
+            return [operation.a, operation.b, *([operation.bias] if is_narrow else [])]
+        case ProductsCall():
+            return [operation.a, operation.b]
+        case ConvolutionGradient():
+            return [operation.first, operation.dy]
+        case LibraryConvolution():
+            found = [operation.x, *([] if operation.norm else [operation.w])]
+            others = [value for value in (operation.bias, operation.added) if value is not None]
+            return [*found, *(others if is_narrow else [])]
+        case ChannelGradients():
+            both = [operation.dy, operation.x]
+            return both if any(value.dtype == dtype for value in both) else []
+        case WideSum():
+            return [operation.x]
+        case _:
+            return handed_on(operation, refused) if is_narrow else []
+
+
+def _widen(operation: FusedCall, narrow: set[Value]) -> None:
+    """Let a kernel load 16 bits as float32, and round what it stores so."""
+    count = len(operation.reads)
+    loaded = [at for at, value in enumerate(operation.reads) if value in narrow]
+    places = {at: count + number for number, at in enumerate(loaded)}
+
+    def place(at: int) -> int:
+        return at + len(loaded) if at >= count else places.get(at, at)
+
+    members = [_cast(at, F32) for at in loaded]
+    for member in operation.members:
+        moved = tuple(place(at) for at in member.inputs)
+        members.append(NestStep(member.op, moved, member.dtype, member.attributes))
+    stores: list[int] = []
+    for at, value in zip(operation.stores, operation.outputs, strict=True):
+        if value in narrow:
+            stores.append(count + len(members))
+            members.append(_cast(place(at), value.dtype))
+        else:
+            stores.append(place(at))
+    operation.members, operation.stores = tuple(members), tuple(stores)
+
+
+def _cast(at: int, dtype: Any) -> NestStep:
+    return NestStep("Cast", (at,), dtype.name, (("Truncate", False),))
