@@ -28,8 +28,8 @@ def conversion_kernel(count: int, given: str, made: str, index: str) -> SimtKern
     k = KernelBuilder(f"convert_{count}_{given}_to_{made}", BLOCK)
     tensors: list[tuple[KernelBuffer, KernelBuffer, Lanes, Lanes]] = []
     for at in range(count):
-        x, y = k.buffer(f"x{at}", given), k.buffer(f"y{at}", made, written=True)
-        tensors.append((x, y, k.scalar(f"n{at}", index), k.scalar(f"end{at}", "i32")))
+        x, y = k.buffer(f"given{at}", given), k.buffer(f"made{at}", made, written=True)
+        tensors.append((x, y, k.scalar(f"count{at}", index), k.scalar(f"end{at}", "i32")))
     width = _width(given, made)
     block, thread = k.block_index, k.convert(k.thread, index)
     start: Lanes = k.number(0, "i32")

@@ -72,7 +72,9 @@ def gather_kernels(
         if group not in list(groups):
             return
         groups.remove(group)
-        alone = not single and len(group.operations) == 1 and not isinstance(group.operations[0], _STEPS)
+        first = group.operations[0]
+        alone = len(group.operations) == 1 and not isinstance(first, _STEPS)
+        alone = alone and not (single and first.output.is_needed)
         operations.extend(group.operations if alone else [_joined(group)])
         operations.extend(behind.pop(group, ()))
 
