@@ -29,7 +29,7 @@ def conversion_kernel(count: int, given: str, made: str, index: str) -> SimtKern
     tensors: list[tuple[KernelBuffer, KernelBuffer, Lanes, Lanes]] = []
     for at in range(count):
         x, y = k.buffer(f"given{at}", given), k.buffer(f"made{at}", made, written=True)
-        tensors.append((x, y, k.scalar(f"count{at}", index), k.scalar(f"end{at}", "i32")))
+        tensors.append((x, y, k.scalar(f"count{at}", index), k.scalar(f"behind{at}", "i32")))
     width = _width(given, made)
     block, thread = k.block_index, k.convert(k.thread, index)
     start: Lanes = k.number(0, "i32")

@@ -2,7 +2,7 @@
 
 Matrix products, convolutions and their gradients take 16 bits and add in float32. What only they read, or what kernels
 hand on to them, is stored in 16 bits; kernels of fused operations widen what they load, compute in float32, and round
-what they store. Everything else stays float32: results, variables and their updates, what softmax and exponentials
+what they store. Everything else stays float32: results, variables and their updates, what softmax and logarithms
 are computed of, sums, statistics of norms, losses. A tensor that both kinds take is written in both types by the kernel
 that makes it; weights are copied, many by one launch, and kept where the program does not learn.
 """
@@ -19,6 +19,7 @@ from toolkit.compiler.backends.cuda.operations import (
     ChannelGradients,
     ChannelMoments,
     FusedCall,
+    FusedRowsCall,
     LibraryConvolution,
     LibraryProduct,
 )
@@ -29,8 +30,11 @@ from toolkit.kernels.gpu.nests import NestStep
 from toolkit.kernels.gpu.row_nests import ROW_OPS
 from toolkit.kernels.tensors import F32
 
-#: a rounding of what they are given is as large a part of what they give as it was of 1: theirs stays float32
-_EXPONENTIALS = frozenset({*ROW_OPS, "Exp", "Expm1", "Log", "Log1p"})
+#: ops of losses and scores: a rounding of what they are given is as large in what they give as the number is, so that
+#: theirs stays float32; and so does that of exponentials beside sums of rows. Those of single numbers belong to
+#: activations and their gradients (gelu's has one of -x * x / 2), where they move no more than the number itself
+_EXACT = frozenset({*ROW_OPS, "Expm1", "Log", "Log1p"})
+_EXACT_OF_ROWS = _EXACT | {"Exp"}
 _PRODUCTS = (LibraryProduct, ProductsCall, LibraryConvolution, ConvolutionGradient)
 
 
@@ -93,8 +97,10 @@ def _takes(user: Operation, value: Value, inner: set[Value], refused: Any) -> bo
                 return True
             return value is user.added and user.output in inner
         case FusedCall():
-            exact = any(member.op in _EXPONENTIALS for member in user.members)
-            return not exact and any(output in inner for output in user.outputs)
+            exact = _EXACT_OF_ROWS if isinstance(user, FusedRowsCall) else _EXACT
+            if any(member.op in exact for member in user.members):
+                return False
+            return any(output in inner or any(map(_multiplies, output.users)) for output in user.outputs)
         case ChannelMoments():
             return None if value is user.x else False
         case ChannelGradients():
@@ -103,6 +109,10 @@ def _takes(user: Operation, value: Value, inner: set[Value], refused: Any) -> bo
             if reductions(user, refused):
                 return True if user.output in inner else None if value is user.inputs[0] else False
             return value in handed_on(user, refused) and user.output in inner
+
+
+def _multiplies(user: Operation) -> bool:
+    return isinstance(user, _PRODUCTS)
 
 
 def _wanted(operation: Operation, dtype: Any, refused: Any) -> list[Value]:
