@@ -45,14 +45,15 @@ _FUNCTIONS = {
 @onednn(*_FUNCTIONS, numpy=lambda op: _FUNCTIONS[op.op].numpy)
 def activation(op: KernelNode, numpy: Compute) -> Compute:
     _, algorithm, alpha, beta, hides_nan = _FUNCTIONS[op.op]
+    processor = op.target
 
     def make(size: int) -> Kept:
         desc = dense((size,), F32)
         primitive = Primitive("eltwise_forward", FORWARD_INFERENCE, algorithm, desc, desc, alpha, beta)
-        return Kept(primitive, [(Arg.SRC, desc), (Arg.DST, desc)], op.target)
+        return Kept(primitive, [(Arg.SRC, desc), (Arg.DST, desc)], processor)
 
     def compute(x: Array) -> Array:
-        if not is_worth(x.size, op.target.kernels.activation) or (hides_nan and np.isnan(np.max(x))):
+        if not is_worth(x.size, processor.kernels.activation) or (hides_nan and np.isnan(np.max(x))):
             return numpy(x)
         kept = KEPT.get((algorithm, x.size), lambda: make(x.size))
         if kept is None:

@@ -21,7 +21,7 @@ from toolkit.kernels.types import Array
 @onednn("BatchMatMul", "BatchMatMulV2", numpy=numpy_products.batch_matmul, narrow=True)
 @onednn("BatchMatMulV3", numpy=numpy_products.batch_matmul, attrs=("Ta", "Tb", "Tout"), narrow=True)
 def product(op: KernelNode, numpy: Compute) -> Compute:
-    plain = op.op == "MatMul"
+    plain, processor = op.op == "MatMul", op.target
     transposes = tuple(
         bool(op.attr(name)) for name in (("transpose_a", "transpose_b") if plain else ("adj_x", "adj_y"))
     )
@@ -42,13 +42,13 @@ def product(op: KernelNode, numpy: Compute) -> Compute:
         descs = [matrix(s, rank, dtype, transposed=turned) for s, turned in zip((a, b), transposes, strict=True)]
         target = dense(y, dtype)
         primitive = Primitive("matmul", *descs, None, target)
-        return Kept(primitive, [(Arg.SRC, descs[0]), (Arg.WEIGHTS, descs[1]), (Arg.DST, target)], op.target), y
+        return Kept(primitive, [(Arg.SRC, descs[0]), (Arg.WEIGHTS, descs[1]), (Arg.DST, target)], processor), y
 
     def compute(a: Array, b: Array) -> Array:
         if min(a.ndim, b.ndim) < 2 or (plain and max(a.ndim, b.ndim) > 2):
             return numpy(a, b)
         rows, columns = a.shape[-1 if transposes[0] else -2], b.shape[-2 if transposes[1] else -1]
-        if 0 in (a.size, b.size) or not is_worth(max(a.size * columns, b.size * rows), op.target.kernels.product):
+        if 0 in (a.size, b.size) or not is_worth(max(a.size * columns, b.size * rows), processor.kernels.product):
             return numpy(a, b)
         kept = KEPT.get(
             ("matmul", broadcasts, transposes, a.shape, b.shape, a.dtype), lambda: make(a.shape, b.shape, a.dtype)
@@ -65,14 +65,15 @@ def product(op: KernelNode, numpy: Compute) -> Compute:
 @onednn("Softmax", numpy=nn_softmax.softmax)
 def softmax(op: KernelNode, numpy: Compute) -> Compute:
     """Not LogSoftmax, of which oneDNN has fewer digits than TensorFlow."""
+    processor = op.target
 
     def make(rows: int, columns: int) -> Kept:
         desc = dense((rows, columns), F32)
         primitive = Primitive("softmax_forward", FORWARD_INFERENCE, SOFTMAX_ACCURATE, desc, desc, 1)
-        return Kept(primitive, [(Arg.SRC, desc), (Arg.DST, desc)], op.target)
+        return Kept(primitive, [(Arg.SRC, desc), (Arg.DST, desc)], processor)
 
     def compute(x: Array) -> Array:
-        if x.ndim == 0 or not is_worth(x.size, op.target.kernels.softmax):
+        if x.ndim == 0 or not is_worth(x.size, processor.kernels.softmax):
             return numpy(x)
         if not (np.isfinite(np.max(x)) and np.isfinite(np.min(x))):  # of infinities oneDNN makes numbers
             return numpy(x)
