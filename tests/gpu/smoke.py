@@ -146,6 +146,45 @@ def _recorded(gpu: CudaDevice) -> str:
     return f"{operations} launches replayed in {1e6 * taken:.1f} us"
 
 
+def countdown() -> SimtKernel:
+    """Takes one from a number, and sets a condition to whether any is left."""
+    k = KernelBuilder("smoke_countdown", block=32)
+    x, handle = k.buffer("x", "i32", written=True), k.scalar("handle", "i64")
+    zero = k.number(0, "i32")
+    with k.when(k.compare("eq", k.thread, zero)):
+        left = k.sub(k.load(x, zero), k.number(1, "i32"))
+        k.store(x, zero, left)
+        k.set_condition(handle, k.convert(k.compare("sgt", left, zero), "i32"))
+    return k.finish()
+
+
+def _conditions(gpu: CudaDevice) -> str:
+    """A loop of a graph, and what an iteration takes."""
+    if gpu.context.no_conditions:
+        return gpu.context.no_conditions
+    gpu.context.function(countdown())
+    start = gpu.zeros((1,), np.int32)
+    with gpu.recording() as recording:
+        x = gpu.copied(start)
+        condition = gpu.context.condition(gpu.compute)
+        gpu.launch(countdown(), 1, x, condition)
+        with gpu.body(condition, repeats=True):
+            gpu.launch(countdown(), 1, x, condition)
+    taken: list[float] = []
+    for count in (1, 10 if _is_fake() else 1001):
+        gpu.refill(start, np.array([count], np.int32))
+        recording.replay()
+        gpu.synchronize()
+        begun = time.perf_counter()
+        recording.replay()
+        gpu.synchronize()
+        taken.append((time.perf_counter() - begun) / count)
+        assert gpu.to_host(x)[0] == 0, f"{gpu.to_host(x)[0]} are left of {count}"
+    del x
+    recording.close()
+    return f"{1e6 * taken[0]:.1f} us without an iteration, {1e6 * taken[1]:.1f} us for each of many"
+
+
 def _launches(gpu: CudaDevice) -> str:
     x, y, kernel = gpu.to_device(np.ones(256, np.float32)), gpu.empty((256,), np.float32), scale()
     gpu.launch(kernel, 1, x, y, 256)
@@ -247,8 +286,8 @@ def _lost(gpu: CudaDevice) -> str:
 
 CHECKS: dict[str, Callable[[CudaDevice], str]] = {
     "properties": _properties, "copies": _copies, "kernel": _scaled, "block": _sums, "events": _events,
-    "graph": _recorded, "launches": _launches, "bandwidth": _bandwidth, "blas": _product, "dnn": _convolution,
-    "no room": _no_room, "refused": _refused,
+    "graph": _recorded, "conditions": _conditions, "launches": _launches, "bandwidth": _bandwidth, "blas": _product,
+    "dnn": _convolution, "no room": _no_room, "refused": _refused,
 }  # fmt: skip
 #: what loses its context: each in a process of its own
 LOSING: dict[str, Callable[[CudaDevice], str]] = {"lost": _lost}

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.runtime.decided_graphs import FED, GRAPHS, X, halving, large
 from toolkit import Session
 from toolkit import client as gm
-from toolkit.client import functional_flow
 from toolkit.errors import GraphmillError
 from toolkit.kernels.cuda.driver import choose
 from toolkit.kernels.cuda.driver.base import CONDITIONS_FROM
@@ -22,125 +22,6 @@ from toolkit.kernels.cuda.driver.fake import FakeDriver
 from toolkit.kernels.cuda.driver.fake_schedule import FakeGraph, FakeStream
 
 CPU, GPU = "/device:CPU:0", "/device:GPU:0"
-X = np.linspace(-1, 1, 12, dtype=np.float32).reshape(4, 3)
-
-
-def large(x: Any, limit: float = 0.5) -> Any:
-    return gm.reduce_sum(gm.square(x)) > limit
-
-
-def halving(x: Any) -> Any:
-    """As many iterations as the numbers want; none where they are small."""
-    return gm.while_loop(lambda y: large(y), lambda y: [y * 0.75], [x])
-
-
-def counting(x: Any) -> Any:
-    """A counter of the host beside it, which ends the loop, too, and is asked for."""
-    i, y = gm.while_loop(
-        lambda i, y: gm.ops.logical_and(i < 5, large(y, 0.01)), lambda i, y: [i + 1, y * 0.75], [gm.constant(0), x]
-    )
-    return [i, y]
-
-
-def swapping(x: Any) -> Any:
-    """States that change places, and one that is the other's old value."""
-    a, b, c = gm.while_loop(
-        lambda a, b, c: large(a, 0.1), lambda a, b, c: [b * 0.5, a, b], [x, x * 2.0, x * 0.0]
-    )  # fmt: skip
-    return [a, b, c]
-
-
-def nested(x: Any) -> Any:
-    """The inner loop's count is other in each iteration of the outer one."""
-
-    def body(y: Any, n: Any) -> Any:
-        z, m = gm.while_loop(lambda z, m: large(z, 2.0), lambda z, m: [z * 0.5, m + 1.0], [y * 3.0, n])
-        return [z * 0.75, m]
-
-    y, n = gm.while_loop(lambda y, n: large(y, 0.6), body, [x, gm.constant(np.float32(0))])
-    return [y, n]
-
-
-def branch(x: Any) -> Any:
-    return gm.cond(gm.reduce_sum(x) > 1.0, lambda: gm.exp(x) * 2.0, lambda: x - 1.0)
-
-
-def branch_within_a_loop(x: Any) -> Any:
-    def body(y: Any) -> Any:
-        return [gm.cond(gm.reduce_max(y) > 0.7, lambda: y * 0.25, lambda: y * 0.9 - 0.001)]
-
-    return gm.while_loop(lambda y: large(y, 0.3), body, [x])
-
-
-def loop_on_a_branch(x: Any) -> Any:
-    return gm.cond(gm.reduce_sum(x) > 1.0, lambda: halving(x), lambda: x - 1.0)
-
-
-def products(x: Any) -> Any:
-    """Library calls in the body, and what no iteration changes."""
-    w = gm.constant(np.linspace(-0.5, 0.5, 9, dtype=np.float32).reshape(3, 3))
-    scaled = gm.tanh(x)
-    return gm.while_loop(lambda y: large(y, 1.2), lambda y: [gm.matmul(y, w) + scaled * 0.1], [x])
-
-
-def counter_as_a_tensor(x: Any) -> Any:
-    """The counter is computed with on the device."""
-
-    def body(i: Any, y: Any) -> Any:
-        return [i + 1, y * 0.5 + gm.cast(i, gm.float32) * 0.01]
-
-    return gm.while_loop(lambda i, y: large(y, 0.3), body, [gm.constant(0), x])[1]
-
-
-def while_of_functions(x: Any) -> Any:
-    """As TensorFlow 2 has it: with a counter, and at most so many iterations."""
-    return functional_flow.while_loop(
-        lambda y, n: large(y, 0.05), lambda y, n: [y * 0.75, n + 1], [x, gm.constant(0)], maximum_iterations=9
-    )
-
-
-def if_of_functions(x: Any) -> Any:
-    return functional_flow.cond(gm.reduce_sum(x) > 1.0, lambda: gm.exp(x) * 2.0, lambda: x - 1.0)
-
-
-def case_of_functions(x: Any) -> Any:
-    index = gm.cast(gm.reduce_max(x), gm.int32)
-    return functional_flow.switch_case(index, [lambda: gm.exp(x), lambda: x - 1.0])
-
-
-def two_predicates(x: Any) -> Any:
-    """One within the other; the values of branches meet outside."""
-
-    def inner() -> Any:
-        return gm.cond(gm.reduce_max(x) > 2.0, lambda: x * 2.0, lambda: x * 3.0)
-
-    return gm.cond(gm.reduce_sum(x) > 1.0, inner, lambda: x - 1.0) + 1.0
-
-
-def first_iterations_by_the_host(x: Any) -> Any:
-    """A loop of three iterations, with a loop in each that tensors decide."""
-    return gm.while_loop(lambda i, y: i < 3, lambda i, y: [i + 1, halving(y * 1.5)], [gm.constant(0), x])[1]
-
-
-def whole_numbers(x: Any) -> Any:
-    """States of other types, and no state that is a tensor of the device."""
-    y = gm.cast(x * 10.0, gm.int64)
-
-    def body(i: Any, b: Any, z: Any) -> Any:
-        return [gm.ops.maximum(i * 2, 1), gm.ops.logical_not(b), z - gm.cast(i, gm.int64)]
-
-    return gm.while_loop(lambda i, b, z: gm.reduce_max(z) > 3, body, [gm.constant(0), gm.constant(False), y])
-
-
-GRAPHS: dict[str, Callable[[Any], Any]] = {
-    each.__name__: each
-    for each in (
-        halving, counting, swapping, nested, branch, branch_within_a_loop, loop_on_a_branch, products,
-        counter_as_a_tensor, while_of_functions, if_of_functions, case_of_functions, two_predicates,
-        first_iterations_by_the_host, whole_numbers,
-    )
-}  # fmt: skip
-FED = [X, X * 0.01, X * 2 + 0.5, np.abs(X), -np.abs(X), X * 1.5]
 
 
 class Steps:
