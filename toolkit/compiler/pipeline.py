@@ -9,7 +9,7 @@ from __future__ import annotations
 import enum
 import functools
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -64,7 +64,6 @@ from toolkit.kernels.cpu.native.compiler import compiler
 from toolkit.kernels.cpu.native.operations import OPERATORS
 from toolkit.kernels.cpu.onednn.library import library, offered
 from toolkit.kernels.tensors import F32
-from toolkit.records import dataclass
 from toolkit.target.target import Target
 
 if TYPE_CHECKING:

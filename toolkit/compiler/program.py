@@ -8,7 +8,7 @@ from __future__ import annotations
 import enum
 import weakref
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -52,7 +52,6 @@ from toolkit.kernels.facts import stays_on_host
 from toolkit.kernels.registry import Kernel, KernelNode, Kind
 from toolkit.limits.exhaustion import Alive, exhaustion
 from toolkit.policy.access import Access
-from toolkit.records import dataclass
 from toolkit.target.target import Target
 
 

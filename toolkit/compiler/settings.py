@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import os
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
 from toolkit.errors import UsageError, did_you_mean
-from toolkit.records import dataclass
 from toolkit.target import rows
 from toolkit.target.target import Target
 

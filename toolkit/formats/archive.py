@@ -16,13 +16,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from toolkit.errors import FormatError, GraphmillError, name_place
 from toolkit.formats import bounds
 from toolkit.formats.io import Readable
-from toolkit.records import dataclass
 
 if TYPE_CHECKING:
     from tempfile import TemporaryDirectory

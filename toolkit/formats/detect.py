@@ -11,7 +11,7 @@ import os
 import re
 import stat
 import struct
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,6 @@ from typing import Any
 from schemas import graph_pb2, meta_graph_pb2, saved_model_pb2
 from toolkit.errors import STDIN_NAME, FormatError, GraphmillError, UsageError, did_you_mean
 from toolkit.formats import archive, io, protoscan, riegeli, traces
-from toolkit.records import dataclass
 
 
 class ModelKind(enum.Enum):

@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +32,6 @@ from toolkit.formats.detect import (
 from toolkit.formats.message import read_message, serialize
 from toolkit.graph.graph import Graph
 from toolkit.graph.metagraph import MetaGraph
-from toolkit.records import dataclass
 
 #: names that people give to other things than graphs
 _FOREIGN_SUFFIXES = {

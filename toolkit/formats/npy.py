@@ -11,11 +11,11 @@ import re
 import struct
 import zipfile
 import zlib
+from dataclasses import dataclass
 from typing import Any, BinaryIO, cast
 
 from toolkit.errors import FormatError
 from toolkit.formats import bounds
-from toolkit.records import dataclass
 
 #: a numpy array of any type
 Array = Any

@@ -6,9 +6,8 @@ Wire format: https://protobuf.dev/programming-guides/encoding/
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any, NamedTuple
-
-from toolkit.records import dataclass
 
 VARINT, FIXED64, LENGTH, FIXED32 = 0, 1, 2, 5
 _MAX_DEPTH = 4

@@ -26,6 +26,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
@@ -39,7 +40,6 @@ from toolkit.graph import dtypes
 from toolkit.graph.attrs import shape_from_proto
 from toolkit.graph.dtypes import DType
 from toolkit.graph.shape import Shape
-from toolkit.records import dataclass
 
 Array = Any
 

@@ -16,14 +16,13 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterator, MutableMapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from schemas import attr_value_pb2, tensor_pb2, tensor_shape_pb2
 from toolkit.errors import GraphError, GraphmillError
 from toolkit.graph import dtypes
 from toolkit.graph.shape import Shape
-from toolkit.records import dataclass
 
 if TYPE_CHECKING:
     from toolkit.graph.node import Node

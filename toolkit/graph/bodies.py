@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, cast
 
 from schemas import function_pb2, node_def_pb2
@@ -13,7 +14,6 @@ from toolkit.graph.functions import FunctionLibrary
 from toolkit.graph.graph import Graph, node_to_proto
 from toolkit.graph.node import Node, Output
 from toolkit.graph.opdefs import OpDef
-from toolkit.records import dataclass
 
 #: what stands for arguments and results in the bodies of functions, and in client graphs
 ENDS = frozenset({"_Arg", "_DeviceArg", "_Retval", "_DeviceRetval"})

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Collection, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 from schemas.attr_value_pb2 import AttrValue
@@ -20,7 +21,6 @@ from toolkit.graph.graph import PRODUCER, Graph
 from toolkit.graph.kinds import NodeKind
 from toolkit.graph.node import MERGE_OPS, NEXT_ITERATION_OPS, Node
 from toolkit.graph.opdefs import OpDef
-from toolkit.records import dataclass
 
 ERROR = "error"
 RUNTIME = "runtime"

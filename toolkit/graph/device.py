@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import re
 import zlib
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from toolkit.errors import ArgumentValueError
-from toolkit.records import dataclass
 
 _FIELD = re.compile(
     r"/(?:job:(?P<job>[A-Za-z_][A-Za-z0-9_]*)|replica:(?P<replica>\d+|\*)|task:(?P<task>\d+|\*)"

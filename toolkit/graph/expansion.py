@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 
 from schemas.attr_value_pb2 import AttrValue
 from schemas.node_def_pb2 import NodeDef
 from toolkit.graph.functions import FunctionLibrary
 from toolkit.graph.graph import Graph
-from toolkit.records import dataclass
 
 #: sizes stop growing here; a size of this much means "at least"
 SATURATED = 1 << 62

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from toolkit.errors import GraphError
 from toolkit.graph.graph import Graph
 from toolkit.graph.node import ENTER_OPS, EXIT_OPS, MERGE_OPS, NEXT_ITERATION_OPS, Node
-from toolkit.records import dataclass
 
 #: ops whose outputs are in another frame than they are themselves
 _CROSSING = ENTER_OPS | EXIT_OPS

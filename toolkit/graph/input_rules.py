@@ -8,6 +8,7 @@ depend on attributes are in `toolkit.graph.shapes`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import cache
 from typing import Any, cast
 
@@ -17,7 +18,6 @@ from toolkit.graph.dtypes import DType
 from toolkit.graph.node import Node
 from toolkit.graph.opdefs import OpDef
 from toolkit.graph.shape import Dim, Shape
-from toolkit.records import dataclass
 
 #: what the handle at an input holds: (shape, type) of each tensor behind it; None where that is not known
 Handles = Callable[[int], Sequence[tuple[Shape, DType]] | None]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
 from google.protobuf import any_pb2
@@ -14,7 +14,6 @@ from toolkit.errors import GraphError
 from toolkit.graph.dtypes import DType
 from toolkit.graph.graph import Graph
 from toolkit.graph.shape import Shape
-from toolkit.records import dataclass
 
 #: the key of the signature at which TensorFlow Serving looks first
 DEFAULT_KEY = "serving_default"

@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import threading
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from schemas import op_def_pb2, unpacked
@@ -16,7 +17,6 @@ from toolkit.errors import GraphError, GraphmillError, did_you_mean
 from toolkit.graph import attrs as attr_codec
 from toolkit.graph import plugins
 from toolkit.graph.dtypes import DType, from_enum
-from toolkit.records import dataclass
 
 #: the attribute of a node that says which plugin its op comes from
 PLUGIN = "_plugin"

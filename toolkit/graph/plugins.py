@@ -22,12 +22,12 @@ import threading
 import traceback
 from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from toolkit.errors import GraphmillError, UsageError, did_you_mean
-from toolkit.records import dataclass
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from abc import ABC
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 from toolkit.kernels.types import Array
-from toolkit.records import dataclass
 
 
 @dataclass(slots=True)

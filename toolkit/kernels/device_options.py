@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from toolkit.errors import UsageError
 from toolkit.formats.quantities import BYTES, read_quantity
-from toolkit.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

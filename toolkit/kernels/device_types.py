@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from toolkit.errors import GraphError, GraphmillError, UsageError, did_you_mean
 from toolkit.kernels.device_memory import DeviceMemory
 from toolkit.kernels.device_options import DeviceOptions
-from toolkit.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

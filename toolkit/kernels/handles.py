@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 import threading
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 import numpy as np
@@ -22,7 +22,6 @@ from toolkit.graph.shape import Shape
 from toolkit.kernels.context import RefVariable, StepContext
 from toolkit.kernels.registry import KernelNode
 from toolkit.kernels.types import Array
-from toolkit.records import dataclass
 
 T = TypeVar("T")
 

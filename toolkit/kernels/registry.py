@@ -33,6 +33,7 @@ import importlib
 import pkgutil
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from toolkit.errors import GraphError, InvalidArgumentError, UnimplementedError, did_you_mean
@@ -44,7 +45,6 @@ from toolkit.kernels import device_types, index
 from toolkit.policy import outside
 from toolkit.policy.access import Access, Files
 from toolkit.policy.rules import Policy
-from toolkit.records import dataclass
 from toolkit.target import rows
 from toolkit.target.target import Target
 

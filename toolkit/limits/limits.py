@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
 from toolkit.errors import UsageError, did_you_mean
 from toolkit.formats.quantities import BYTES, QUANTITY, SECONDS
-from toolkit.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

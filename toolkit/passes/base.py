@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
 from toolkit.errors import GraphError, GraphmillError
@@ -11,7 +11,6 @@ from toolkit.graph.check import require_valid, require_valid_changes
 from toolkit.graph.garbage import no_collection
 from toolkit.graph.graph import Graph
 from toolkit.graph.node import Node
-from toolkit.records import dataclass
 
 
 @dataclass(slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import overload
 
 from toolkit.errors import GraphError, UsageError
@@ -14,7 +14,6 @@ from toolkit.graph.device import DeviceSpec
 from toolkit.graph.graph import Graph
 from toolkit.graph.kinds import NodeKind
 from toolkit.graph.node import Node
-from toolkit.records import dataclass
 
 #: calls run their body wherever it is placed, so a resource argument does not bind them
 _CALLS = CALLS | {"RemoteCall", "_Retval", "_Arg"}

@@ -7,13 +7,13 @@ predicate of a Switch; edges between devices are the business of `partition`. (T
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import ClassVar
 
 from toolkit.graph.graph import Graph
 from toolkit.graph.node import Node, Output
 from toolkit.kernels.facts import COPY_IN, COPY_OUT, stays_on_host
 from toolkit.passes.base import PassResult
-from toolkit.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 from toolkit.errors import UsageError
 from toolkit.graph.device import DeviceSpec
 from toolkit.graph.node import Node
-from toolkit.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ Attributes, names and structure follow TensorFlow's partitioner, so that its ker
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from schemas import tensor_pb2
@@ -29,7 +29,6 @@ from toolkit.kernels.facts import input_in_host_memory, output_in_host_memory
 from toolkit.passes.base import PassResult
 from toolkit.passes.prune import prune_library
 from toolkit.passes.receive_schedule import ReceiveSchedule
-from toolkit.records import dataclass
 
 GRANULARITIES = ("task", "device")
 #: what float32 tensors may be on their way

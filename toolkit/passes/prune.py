@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from toolkit.errors import UsageError
@@ -17,7 +18,6 @@ from toolkit.graph.node import Node, Output
 from toolkit.graph.tensorref import parse_tensor
 from toolkit.passes.base import PassResult
 from toolkit.passes.colocation import regather
-from toolkit.records import dataclass
 
 _PLACEHOLDERS = ("Placeholder", "PlaceholderV2")
 

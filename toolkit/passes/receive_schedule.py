@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
-
-from toolkit.records import dataclass
 
 
 @dataclass(slots=True)

@@ -10,6 +10,7 @@ import errno
 import os
 import threading
 from collections.abc import Iterable
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import BinaryIO, cast
@@ -20,7 +21,6 @@ from toolkit.formats.io import open_regular
 from toolkit.policy import linkless
 from toolkit.policy.outside import MEANING, Reach
 from toolkit.policy.rules import Policy, ResolvedPath, advice, exactly, resolve
-from toolkit.records import dataclass
 
 
 class RefusedError(PermissionDeniedError):

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Iterable
-
-from toolkit.records import dataclass
+from dataclasses import dataclass
 
 
 class Reach(enum.Enum):

@@ -9,13 +9,12 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from toolkit.errors import InvalidArgumentError, UsageError, did_you_mean
 from toolkit.formats.own import is_below, own_places
 from toolkit.policy.outside import Reach
-from toolkit.records import dataclass
 
 #: URLs of what lives in this process alone
 _IN_MEMORY = frozenset({"memory", "ram"})

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
 from toolkit.errors import InvalidArgumentError
@@ -19,7 +19,6 @@ from toolkit.graph.node import Node, Output
 from toolkit.kernels.context import DEAD
 from toolkit.passes.client_graph import CLIENT, feed_key, fetch_key
 from toolkit.passes.partition import RECV_OPS, SEND_OPS
-from toolkit.records import dataclass
 from toolkit.runtime.barrier import run_together
 from toolkit.runtime.failures import root_cause
 from toolkit.runtime.probes.base import Probe

@@ -7,9 +7,8 @@ kind of tensor, a random variable, is taken apart into tensors, and made of thei
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
-
-from toolkit.records import dataclass
 
 
 @dataclass(frozen=True)

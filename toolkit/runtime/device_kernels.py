@@ -7,14 +7,13 @@ device that it asks for, so does one that lacks a single kernel.
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from toolkit.errors import GraphmillError
 from toolkit.graph.attrs import FuncRef
 from toolkit.graph.bodies import functions_of, instantiate
 from toolkit.graph.node import Node
 from toolkit.kernels import device_types, facts, registry
-from toolkit.records import dataclass
 
 
 @dataclass(slots=True)

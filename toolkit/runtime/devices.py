@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 
 from toolkit.errors import UsageError
 from toolkit.formats import bounds
 from toolkit.graph.device import LOCAL_JOB, DeviceSpec, incarnation
 from toolkit.kernels.device_options import DeviceOptions
-from toolkit.records import dataclass
 
 _DIGITS = 18  # of a number of devices
 

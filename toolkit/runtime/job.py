@@ -6,7 +6,7 @@ import re
 import time
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -27,7 +27,6 @@ from toolkit.graph.node import Output
 from toolkit.graph.partitioned import first_lone_receive
 from toolkit.graph.shape import UNKNOWN
 from toolkit.kernels.types import Array
-from toolkit.records import dataclass
 from toolkit.runtime.batches import Batches, fed_whole
 from toolkit.runtime.collect import join_examples, stack
 from toolkit.runtime.feeds import feed_array

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,6 @@ from toolkit.graph.infer import ShapeMap
 from toolkit.graph.node import Output
 from toolkit.graph.shape import Shape
 from toolkit.kernels.types import Array
-from toolkit.records import dataclass
 from toolkit.runtime.feeds import placeholder_shape
 
 _WORD = "random"

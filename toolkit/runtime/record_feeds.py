@@ -16,6 +16,7 @@ from __future__ import annotations
 import glob
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,6 @@ from toolkit.formats import tfrecord
 from toolkit.graph.dtypes import DType
 from toolkit.graph.node import Output
 from toolkit.kernels.types import Array
-from toolkit.records import dataclass
 from toolkit.runtime.feeds import placeholder_shape
 
 _SUFFIX = r"\.(?:tfrecords?|tfr)(?:-\d+-of-\d+)?(?:\.gz)?"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from toolkit.errors import GraphError, GraphmillError, UsageError, about_option, did_you_mean
@@ -10,7 +11,6 @@ from toolkit.graph.graph import Graph
 from toolkit.graph.metagraph import DEFAULT_KEY, MetaGraph, Signature
 from toolkit.graph.node import Node, Output
 from toolkit.graph.tensorref import parse_tensor
-from toolkit.records import dataclass
 
 #: signatures TensorFlow writes for its own use
 _INTERNAL_SIGNATURES = frozenset({"__saved_model_init_op", "__saved_model_train_op"})

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol, cast
 
 from schemas import config_pb2, device_attributes_pb2
 from toolkit.errors import UsageError
 from toolkit.graph.graph import Graph
 from toolkit.graph.node import Node, Output
-from toolkit.records import dataclass
 from toolkit.runtime.resources import SHARED_PREFIX
 
 _SEPARATOR = "://"

@@ -15,9 +15,8 @@ import os
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
-
-from toolkit.records import dataclass
 
 #: seconds between two looks, for /proc/stat counts in hundredths
 INTERVAL = 0.25

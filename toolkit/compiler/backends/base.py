@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from types import CodeType
 from typing import Any, Protocol
 
@@ -10,7 +11,6 @@ from toolkit.compiler.context import RunningStep
 from toolkit.compiler.ir.block import Block
 from toolkit.compiler.ir.operation import Operation
 from toolkit.compiler.ir.value import Value
-from toolkit.records import dataclass
 
 #: the file that generated code is said to be from, by which a traceback finds its operation
 SOURCE_NAME = "<plan>"

@@ -8,6 +8,7 @@ of nested branches and loops; what is not raises `UnstructuredError` and runs in
 from __future__ import annotations
 
 import heapq
+from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any
 
@@ -15,7 +16,6 @@ from toolkit.compiler.ir.conditions import NONE, Conditions, Impossible, both
 from toolkit.compiler.ir.value import Value
 from toolkit.compiler.program import Program, Role
 from toolkit.graph.frames import StaticFrame
-from toolkit.records import dataclass
 
 
 class UnstructuredError(Exception):

@@ -10,6 +10,7 @@ is put into a list, so that loops over time steps, and the loops of their gradie
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,6 @@ import numpy as np
 from toolkit.compiler.ir.list_facts import EMPTY, Dims, Invariant, ListFacts, SharedListFacts, join
 from toolkit.compiler.ir.value import Value
 from toolkit.graph.node import Node
-from toolkit.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

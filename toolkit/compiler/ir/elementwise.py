@@ -7,10 +7,10 @@ The writers of machine code, with the types and the instructions that each takes
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from types import MappingProxyType
 
 from toolkit.compiler.ir.post_ops import Apply, BinaryFunction, UnaryFunction
-from toolkit.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

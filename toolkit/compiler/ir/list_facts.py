@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from toolkit.compiler.ir.value import Value
-from toolkit.records import dataclass
 
 Dims = tuple[int, ...]
 

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from toolkit.compiler.ir.fields import parts
 from toolkit.compiler.ir.value import Value
-from toolkit.records import dataclass
 
 if TYPE_CHECKING:
     from toolkit.compiler.ir.operation import Operation

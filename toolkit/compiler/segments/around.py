@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from toolkit.compiler.program import Program, Role, Step
@@ -16,7 +16,6 @@ from toolkit.graph.frames import StaticFrame
 from toolkit.graph.graph import Graph
 from toolkit.graph.partitioned import RECV_OPS
 from toolkit.kernels.registry import Kind
-from toolkit.records import dataclass
 
 if TYPE_CHECKING:
     from toolkit.compiler.segments.cut import Cut

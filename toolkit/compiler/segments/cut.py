@@ -9,6 +9,7 @@ as well, a constant that may be dead takes its place.
 from __future__ import annotations
 
 from collections.abc import Hashable
+from dataclasses import dataclass
 
 from toolkit.compiler.importer.effects import HANDLES
 from toolkit.compiler.importer.lift import IDENTITIES
@@ -19,7 +20,6 @@ from toolkit.compiler.segments.parts import SegmentProgram
 from toolkit.compiler.segments.waits import CircularError, Together, Waits, is_free
 from toolkit.graph.node import Node
 from toolkit.kernels.registry import Kind
-from toolkit.records import dataclass
 
 #: ops that make what holds tensors of one step, and fill it
 _LISTS = frozenset({"StackV2", "TensorArrayV3", "TensorArrayScatterV3", "TensorListFromTensor", "TensorListReserve",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from toolkit.compiler.program import Program, Role, Step
 from toolkit.graph.expansion import called
@@ -11,7 +11,6 @@ from toolkit.graph.functions import FunctionLibrary
 from toolkit.graph.partitioned import RECV_OPS
 from toolkit.kernels import registry
 from toolkit.kernels.registry import Kind
-from toolkit.records import dataclass
 
 #: ops that tell how things stand somewhere where others are at work: a loop may wait for a change
 _LOOKS = ("Queue", "Barrier", "Stage", "MapSize", "OrderedMapSize")

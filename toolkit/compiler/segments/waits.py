@@ -12,6 +12,7 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
 
 from toolkit.compiler.importer.effects import HANDLES
 from toolkit.compiler.importer.lift import IDENTITIES
@@ -20,7 +21,6 @@ from toolkit.compiler.segments.loops import Loops, goes_around, loops_of, why_al
 from toolkit.graph.frames import StaticFrame
 from toolkit.graph.partitioned import RECV_OPS
 from toolkit.kernels.registry import Kind
-from toolkit.records import dataclass
 
 _SPREAD = "which waits for others or is spread over devices"
 _PLUMBING = (Role.SEND, Role.LOOP_COND, Role.NEXT_ITERATION, Role.EXIT)

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Container, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -30,7 +31,6 @@ from toolkit.graph.attrs import encode
 from toolkit.graph.node import Node
 from toolkit.kernels import registry
 from toolkit.kernels.registry import KernelNode
-from toolkit.records import dataclass
 
 _TWINS = {"NCHW": "NHWC", "NCDHW": "NDHWC"}
 _PER_AXIS = ("strides", "ksize", "dilations")  # attributes with a number for each axis

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from toolkit.formats.bundle.slices import TensorSlice
 from toolkit.graph.dtypes import DType
 from toolkit.graph.shape import Shape
-from toolkit.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 import time
+from dataclasses import dataclass
 from pathlib import PurePath
 
 from toolkit.errors import GraphmillError, NotFoundError
@@ -13,7 +14,6 @@ from toolkit.formats.bundle import state as states
 from toolkit.formats.bundle.entry import index_path
 from toolkit.formats.bundle.locate import in_folder, require_folder
 from toolkit.formats.bundle.remote import is_remote
-from toolkit.records import dataclass
 
 _SECONDS_PER_HOUR = 3600.0
 

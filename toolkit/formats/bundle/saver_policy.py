@@ -9,12 +9,11 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from toolkit.formats.bundle import paths
 from toolkit.formats.bundle import state as states
 from toolkit.formats.bundle.folder import files_of, remove_checkpoint
-from toolkit.records import dataclass
 
 _SECONDS_PER_HOUR = 3600.0
 

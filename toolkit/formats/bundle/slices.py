@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 
 from toolkit.errors import FormatError, InvalidArgumentError
 from toolkit.formats.bundle import ordered_code
-from toolkit.records import dataclass
 
 #: length of an extent that covers its whole dimension
 FULL = -1

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,6 @@ from toolkit.errors import FormatError, GraphmillError
 from toolkit.formats.bundle import paths, storage
 from toolkit.formats.bundle.entry import index_path
 from toolkit.formats.bundle.remote import is_remote
-from toolkit.records import dataclass
 
 DEFAULT_NAME = "checkpoint"
 #: the last bytes of a table

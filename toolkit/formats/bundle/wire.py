@@ -6,9 +6,10 @@ out of commands that only look at an index. Layout: schemas/tensor_bundle.proto.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from toolkit.errors import FormatError
 from toolkit.formats.bundle.slices import TensorSlice
-from toolkit.records import dataclass
 
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 LITTLE_ENDIAN, BIG_ENDIAN = 0, 1

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from toolkit.graph.attrs import FuncRef
 from toolkit.graph.dtypes import DType
 from toolkit.graph.functions import FunctionLibrary
 from toolkit.graph.shape import Shape
-from toolkit.records import dataclass
 
 #: what a resource or variant handle holds: shape and type of each tensor behind it
 HandleData = Sequence[tuple[Shape, DType]]

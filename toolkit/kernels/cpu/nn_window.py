@@ -7,6 +7,7 @@ tensors are transposed on the way in and out.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
@@ -16,7 +17,6 @@ from numpy.lib.stride_tricks import as_strided
 from toolkit.errors import InvalidArgumentError, UnimplementedError
 from toolkit.kernels.registry import KernelNode
 from toolkit.kernels.types import Array
-from toolkit.records import dataclass
 
 _CHANNELS_FIRST = frozenset({"NCHW", "NCDHW", "CHANNELS_FIRST"})
 

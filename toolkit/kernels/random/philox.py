@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import secrets
 import threading
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from toolkit.kernels.types import Array
-from toolkit.records import dataclass
 
 _MASK = np.uint64(0xFFFFFFFF)
 _SHIFT = np.uint64(32)

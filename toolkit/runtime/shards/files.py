@@ -9,11 +9,11 @@ from __future__ import annotations
 import glob
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from toolkit.errors import UsageError
 from toolkit.formats import arrays
-from toolkit.records import dataclass
 
 _MAGIC = ("*", "?", "[")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,6 @@ from toolkit.formats.collections import variable_def
 from toolkit.graph.metagraph import GraphKeys, MetaGraph
 from toolkit.graph.node import Node, Output
 from toolkit.graph.tensorref import parse_tensor
-from toolkit.records import dataclass
 from toolkit.runtime.saver import Saver
 from toolkit.runtime.session import Session
 

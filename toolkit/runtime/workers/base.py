@@ -8,13 +8,13 @@ keys a graph takes and brings tensors, and `run` takes and gives values in the o
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from toolkit.compiler.settings import Settings
 from toolkit.graph.graph import Graph
 from toolkit.kernels.device_memory import MemoryStatistics
 from toolkit.policy.access import Access
-from toolkit.records import dataclass
 from toolkit.runtime.cancellation import CancellationManager
 from toolkit.runtime.devices import Device
 from toolkit.runtime.inter_op import InterOpPool

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,6 @@ from toolkit.passes.client_graph import feed_key, fetch_key
 from toolkit.passes.lower_flow import lower_flow
 from toolkit.passes.memory_types import MemoryTypes
 from toolkit.passes.partition import by_device, split
-from toolkit.records import dataclass
 from toolkit.runtime.barrier import run_together
 from toolkit.runtime.device_executor import DeviceExecutor
 from toolkit.runtime.devices import Device

@@ -7,6 +7,7 @@ goes into its weights and its bias.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 from toolkit.compiler.ir import relations
@@ -17,7 +18,6 @@ from toolkit.compiler.ir.relations import Shape
 from toolkit.compiler.ir.traits import Trait
 from toolkit.compiler.ir.value import Value
 from toolkit.compiler.program import Step
-from toolkit.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ Gates are in the order in which oneDNN has them; a matrix is a sequence of one s
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, TypeGuard
 
 from toolkit.compiler.ir import relations
@@ -15,7 +15,6 @@ from toolkit.compiler.ir.operation import Operation
 from toolkit.compiler.ir.operations.calls import Loop
 from toolkit.compiler.ir.traits import Trait
 from toolkit.compiler.ir.value import Value
-from toolkit.records import dataclass
 
 
 @dataclass(frozen=True, slots=True, eq=False)

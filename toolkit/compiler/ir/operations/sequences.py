@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 from toolkit.compiler.ir.fields import operand
@@ -12,7 +13,6 @@ from toolkit.compiler.ir.relations import text
 from toolkit.compiler.ir.traits import Trait
 from toolkit.compiler.ir.value import Value
 from toolkit.compiler.program import Step
-from toolkit.records import dataclass
 
 
 class SequenceKind(enum.Enum):

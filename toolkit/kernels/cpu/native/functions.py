@@ -11,10 +11,10 @@ import functools
 import math
 import struct
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from toolkit.kernels.cpu.native.code import BITS, Code, Lanes
 from toolkit.kernels.cpu.native.compiler import compiler
-from toolkit.records import dataclass
 
 Write = Callable[[Code, Lanes], Lanes]
 

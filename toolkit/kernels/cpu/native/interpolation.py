@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -21,7 +22,6 @@ import numpy as np
 from toolkit.kernels.cpu.onednn.memory import over
 from toolkit.kernels.cpu.onednn.primitive import Arg, Primitive, execute
 from toolkit.kernels.types import Array
-from toolkit.records import dataclass
 
 Rows = Sequence[Sequence[Fraction]]
 #: inputs of a tile to the points besides 0 and infinity, each of which comes with its negative; chosen by trial

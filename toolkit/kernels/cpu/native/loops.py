@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from toolkit.kernels.cpu.native.code import LANES, MEMORY, SIZES, Code, Lanes
-from toolkit.records import dataclass
 
 #: functions of the runtime of OpenMP that loops over threads call
 OPENMP = ("GOMP_parallel", "omp_get_thread_num", "omp_get_num_threads")

@@ -9,11 +9,11 @@ from __future__ import annotations
 import functools
 import struct
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from toolkit.kernels.cpu.native import functions
 from toolkit.kernels.cpu.native.code import BITS, TYPES, Code, Lanes
-from toolkit.records import dataclass
 
 Write = Callable[..., Lanes]
 FLOATS = frozenset({"float32", "float64"})

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from toolkit.kernels.cpu.native.code import LANES, literal
 from toolkit.kernels.cpu.native.loops import ATTRIBUTES, loop
-from toolkit.records import dataclass
 
 _VECTOR = f"<{LANES} x float>"
 _MASK = f"<{LANES} x i1>"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from toolkit.kernels.cpu.onednn import memory
@@ -23,7 +24,6 @@ from toolkit.kernels.cpu.onednn.primitive import (
     Quantization,
 )
 from toolkit.kernels.tensors import F32, row_major
-from toolkit.records import dataclass
 from toolkit.target.thresholds import PrimitiveThresholds
 
 Shape = tuple[int, ...]

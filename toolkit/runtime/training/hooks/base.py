@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from toolkit.errors import UsageError
-from toolkit.records import dataclass
 
 if TYPE_CHECKING:
     from toolkit.runtime.probes.trace import TraceProbe

@@ -7,6 +7,7 @@ Nothing is moved before its place in the program, and nothing is held back beyon
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -38,7 +39,6 @@ from toolkit.kernels.cpu.native.loops import OPENMP, Operand, is_long, nest
 from toolkit.kernels.cpu.native.operations import OPERATORS, accepts
 from toolkit.kernels.cpu.onednn.library import library, openmp_symbols
 from toolkit.kernels.tensors import row_major
-from toolkit.records import dataclass
 from toolkit.target.thresholds import NestThresholds
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from toolkit.compiler.ir import relations
@@ -11,7 +11,6 @@ from toolkit.compiler.ir.fields import operand, operands, parts
 from toolkit.compiler.ir.operation import Operation
 from toolkit.compiler.ir.traits import Trait
 from toolkit.compiler.ir.value import Value
-from toolkit.records import dataclass
 
 _BY_NUMPY = Trait.IN_ARENA | Trait.READS_ANYWHERE
 _INTO_OUTPUT = Trait.WRITES_ANYWHERE | Trait.REUSES_INPUT

@@ -11,6 +11,7 @@ of 8-bit numbers are tables of 256 entries that the kernel fills.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,6 @@ from toolkit.compiler.ir.fields import operand, operands
 from toolkit.compiler.ir.operation import Operation
 from toolkit.compiler.ir.traits import Trait
 from toolkit.compiler.ir.value import Value
-from toolkit.records import dataclass
 
 Function = Callable[..., Any]
 

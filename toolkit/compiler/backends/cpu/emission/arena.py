@@ -9,14 +9,13 @@ import bisect
 import heapq
 import sys
 from collections.abc import Callable, Container, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from toolkit.compiler.ir.block import Block
 from toolkit.compiler.ir.errors import NotSupportedError
 from toolkit.compiler.ir.operation import Operation
 from toolkit.compiler.ir.value import Value
 from toolkit.kernels.cpu import guard
-from toolkit.records import dataclass
 
 _ALIGNMENT = 64
 

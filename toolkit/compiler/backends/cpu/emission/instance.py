@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from types import CodeType, FunctionType
 from typing import TYPE_CHECKING, Any, cast
 
@@ -23,7 +24,6 @@ from toolkit.kernels.cpu.onednn.library import library, require
 from toolkit.kernels.cpu.onednn.memory import Desc, Memory
 from toolkit.kernels.cpu.onednn.primitive import Primitive, PrimitiveCall, new_stream, table_of
 from toolkit.kernels.types import Array
-from toolkit.records import dataclass
 
 if TYPE_CHECKING:
     from toolkit.compiler.backends.cpu.emission.emit import Emitter

@@ -7,6 +7,7 @@ It is the same function over the same arena: what is looked at is what runs. In 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from types import CodeType
 
 from toolkit.compiler.backends.base import SOURCE_NAME, Entry
@@ -16,7 +17,6 @@ from toolkit.compiler.ir.operation import Operation
 from toolkit.compiler.ir.operations.calls import Call, Dereference, Loop
 from toolkit.compiler.ir.value import Value
 from toolkit.compiler.program import Role
-from toolkit.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,13 +5,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
 import numpy as np
 
 from toolkit.compiler.ir.operations.products import ConvolutionWindows
-from toolkit.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

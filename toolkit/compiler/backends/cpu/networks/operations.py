@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from toolkit.compiler.ir import relations
@@ -13,7 +14,6 @@ from toolkit.compiler.ir.operations.products import Convolution, ConvolutionFilt
 from toolkit.compiler.ir.post_ops import Apply, PostOp, post_operations
 from toolkit.compiler.ir.traits import Trait
 from toolkit.compiler.ir.value import Value
-from toolkit.records import dataclass
 
 #: the first row, the one behind the last, and the first and the last panel likewise
 GemmShare = tuple[int, int, int, int]
