@@ -21,6 +21,10 @@ WHOLE = [
 ]  # fmt: skip
 
 
+#: with factors of 16 bits
+NARROW = ["tiny perceptron", "tiny residual", "tiny residual momentum", "tiny encoder", "tiny encoder adam"]
+
+
 def _assert_agree(workload: CudaWorkload) -> None:
     expected = load(OURS, dataclasses.replace(workload, precision="f32"), "cpu").results()
     problem = disagreement(workload, load(OURS, workload, "gpu").results(), expected)
@@ -33,9 +37,7 @@ def test_small_networks(name: str) -> None:
 
 
 @pytest.mark.parametrize("precision", ["bf16", "fp16"])
-@pytest.mark.parametrize(
-    "name", ["tiny perceptron", "tiny residual", "tiny residual momentum", "tiny encoder", "tiny encoder adam"]
-)
+@pytest.mark.parametrize("name", NARROW)
 def test_small_networks_with_factors_of_16_bits(name: str, precision: str) -> None:
     """Beside float32 on the CPU, within what 16 bits allow; training too."""
     _assert_agree(dataclasses.replace(TINY[name], precision=precision))
@@ -46,3 +48,12 @@ def test_small_networks_with_factors_of_16_bits(name: str, precision: str) -> No
 def test_networks_on_hardware(name: str) -> None:
     require_hardware()
     _assert_agree(TINY[name] if name in TINY else WORKLOADS[name])
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("precision", ["bf16", "fp16"])
+@pytest.mark.parametrize("name", NARROW)
+def test_factors_of_16_bits_on_hardware(name: str, precision: str) -> None:
+    """Which engines of cuDNN give float32 of 16-bit operands, and with which epilogues, only hardware tells."""
+    require_hardware()
+    _assert_agree(dataclasses.replace(TINY[name], precision=precision))

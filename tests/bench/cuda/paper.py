@@ -173,6 +173,11 @@ class PaperContext:
         captured = None if stream is None else stream.captured
         (self.launches if captured is None else captured).append(launch)
 
+    @property
+    def kernels(self) -> list[SimtKernel]:
+        """All that were asked for so far."""
+        return [each.kernel for each in self._functions.values()]
+
     def poison(self, *_: Any) -> None: ...
 
     def allocate(self, nbytes: int) -> int:
