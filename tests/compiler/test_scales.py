@@ -107,3 +107,12 @@ def test_in_bfloat16() -> None:
     graph, feeds = _graph()
     check(graph, ["out:0"], feeds, precision="bf16")
     assert _is_gated(graph, feeds, precision="bf16")
+
+
+@needs_onednn
+@pytest.mark.parametrize("precision", ["tf32", "fp16"])
+def test_what_gpus_alone_have_is_float32_here(precision: str) -> None:
+    graph, feeds = _graph()
+    assert _is_gated(graph, feeds, precision=precision)
+    (made,), (wanted,) = (compiled(graph, ["out:0"], feeds, precision=each) for each in (precision, "f32"))
+    np.testing.assert_array_equal(made, wanted)

@@ -39,7 +39,7 @@ def scale_filters(block: Block, precision: str, refused: Callable[[Operation], b
         if found is None or product.output.sole_user is not conv or product.conditions != conv.conditions:
             continue
         image, gates = found
-        if not conv.is_pointwise or image.size < _LARGER[precision] * conv.weights.size:
+        if not conv.is_pointwise or image.size < _LARGER["bf16" if precision == "bf16" else "f32"] * conv.weights.size:
             continue
         conv.input, conv.gates, conv.gating = image, gates, tuple(product.steps)
         conv.steps = product.steps + conv.steps
