@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any, cast
 
 import numpy as np
@@ -17,6 +19,8 @@ from toolkit.graph.node import Node, Output, node_of_kind
 #: so many pieces of a file are joined, to be written at once
 _JOINED = 4096
 _NODE = b"\x0a"
+#: nodes that are made together
+_CHUNK = 1 << 16
 
 
 class NodeTable(NodeColumns):
@@ -44,40 +48,53 @@ class NodeTable(NodeColumns):
         )  # fmt: skip
 
     def make(self, graph: Graph) -> tuple[list[Node], dict[str, Node]]:
-        """See `UnmadeNodes.make`."""
+        """See `UnmadeNodes.make`; takes `numbers` over, so the table is not good for anything afterwards."""
         kinds, devices = self.kinds.all, self.devices
-        rows = zip(self.names, ints(self.kind), ints(self.device), strict=True)
         none = cast("list[Output]", ())
-        nodes = [
-            node_of_kind(graph, number, name, kinds[at].op, devices[where], none, kinds[at])
-            for number, (name, at, where) in enumerate(rows)
-        ]
+        nodes: list[Node] = []
+        for chunk in self._chunks():
+            rows = zip(self.names[chunk], ints(self.kind[chunk]), ints(self.device[chunk]), strict=True)
+            nodes += [
+                node_of_kind(graph, number, name, kinds[at].op, devices[where], none, kinds[at])
+                for number, (name, at, where) in enumerate(rows, chunk.start)
+            ]
         new = cast("Any", tuple).__new__
         first: list[Output] = [new(Output, (node, 0)) for node in nodes]
-        edges: list[Output] = [first[source] for source in ints(self.source)]
         others: dict[tuple[int, int], Output] = {}
-        for at in ints(np.flatnonzero(self.index > 0)):
-            key = (int(self.source[at]), int(self.index[at]))
-            known = others.get(key)
-            if known is None:
-                known = others[key] = Output(nodes[key[0]], key[1])
-            edges[at] = known
-        begins = ints(self.begin)
-        middles = ints(self.begin[:-1] + self.data_counts())
-        for node, begin, middle in zip(nodes, begins, middles, strict=False):  # there is one more begin
-            node.inputs = edges[begin:middle]
-        for number in ints(np.flatnonzero(self.begin[1:] > self.begin[:-1] + self.data_counts())):
-            nodes[number].control_inputs = [output[0] for output in edges[middles[number] : begins[number + 1]]]
+        middle = self.begin[:-1] + self.data_counts()
+        for chunk in self._chunks():
+            begin, end = int(self.begin[chunk.start]), int(self.begin[chunk.stop])
+            edges = [first[source] for source in ints(self.source[begin:end])]
+            for at in ints(np.flatnonzero(self.index[begin:end] > 0)):
+                key = (edges[at][0].id, int(self.index[begin + at]))
+                known = others.get(key)
+                if known is None:
+                    known = others[key] = Output(nodes[key[0]], key[1])
+                edges[at] = known
+            begins, middles = ints(self.begin[chunk] - begin), ints(middle[chunk] - begin)
+            for node, a, b in zip(nodes[chunk], begins, middles, strict=True):
+                node.inputs = edges[a:b]
+            ends = self.begin[chunk.start + 1 : chunk.stop + 1]
+            for at in ints(np.flatnonzero(ends > middle[chunk])):
+                nodes[chunk.start + at].control_inputs = [output[0] for output in edges[middles[at] : ends[at] - begin]]
         if self.functions:
             for node in nodes:
                 if node.op in self.functions:
                     node.invalidate_types()
-        return nodes, dict(zip(self.names, nodes, strict=True))
+        by_name = cast("dict[str, Any]", self.numbers)
+        by_name.update(zip(self.names, nodes, strict=True))
+        return nodes, by_name
+
+    def _chunks(self) -> Iterator[slice]:
+        """The places of all nodes, some at a time, so that little is there beside them."""
+        count = len(self)
+        for begin in range(0, count, _CHUNK):
+            yield slice(begin, min(begin + _CHUNK, count))
 
     def parts(self) -> list[bytes]:
         """See `UnmadeNodes.parts`: mostly slices of the file."""
         if opdefs.OF_PLUGINS:  # whose nodes say where their op comes from
-            nodes, _ = self.make(Graph())
+            nodes, _ = replace(self, numbers=dict(self.numbers)).make(Graph())
             return [_field(node_to_proto(node).SerializeToString(deterministic=True)) for node in nodes]
         parts: list[bytes] = []
         small: list[bytes] = []

@@ -182,6 +182,8 @@ class Subject:
                 graph, broken = loose_graph(read, self.problems)
         self.calls = Calls()
         main = Body("", graph, self.calls, broken)
+        if graph.unmade is not None:
+            _ = main.conformance  # which is found without a node, as long as there is none
         self.meta = self._meta(proto, main.graph)
         self.assets: list[AssetFileDef] = []
         try:

@@ -16,10 +16,15 @@ from toolkit.passes.validate.subject import Subject
     Rule("clock", Severity.NOTE, "an op whose result depends on the time", "feed the time instead"),
 )
 def reproducibility(subject: Subject) -> Iterator[Problem]:
+    is_random = dict[tuple[int, str], bool]()  # by body and op
     for body, node in subject.nodes():
+        key = (id(body), node.op)
+        found = is_random.get(key)
+        if found is None:
+            found = is_random[key] = _is_random(node)
         if node.op == "Timestamp":
             yield Problem("reproducibility/clock", "its result is the time", node.name, body.function)
-        elif _is_random(node) and not node.attr_or("seed", 0) and not node.attr_or("seed2", 0):
+        elif found and not node.attr_or("seed", 0) and not node.attr_or("seed2", 0):
             message = f"{node.op} has no seed: every run gives other numbers"
             yield Problem("reproducibility/unseeded", message, node.name, body.function)
 
