@@ -20,6 +20,7 @@ from toolkit.graph.graph import Graph
 from toolkit.graph.node import Node, Output
 from toolkit.passes.base import PassResult
 from toolkit.passes.optimize.fold_batch_norms import FoldBatchNorms
+from toolkit.passes.optimize.fold_constants import FoldConstants
 from toolkit.passes.optimize.rewriting import Optimization
 from toolkit.passes.optimize.rounded_tensors import PRODUCTS, Rounded, find_rounded
 from toolkit.passes.optimize.subgraph import Subgraphs
@@ -43,7 +44,7 @@ _NAMED = 3
 class QuantizeStatic(Optimization):
     """Round what convolutions and products take, and their weights, to 8 bits and back, in ranges that are given.
 
-    Fused convolutions are taken apart and batch norms folded into weights first. Sums of two tensors, one of which a
+    Fused convolutions are taken apart, and constants and batch norms folded first. Sums of two tensors, one of which a
     convolution makes, are rounded where 8 bits follow. A tensor is rounded once, before max pools and reshapes, for all
     who take it. Results of the network and what follows float operations alone stay as they are.
 
@@ -82,10 +83,11 @@ class QuantizeStatic(Optimization):
             if name not in graph and name not in ops:
                 near = did_you_mean(name, [*PRODUCTS, *(node.name for node in graph)])
                 raise UsageError(f"ignore is '{name}', which is no node or op of the graph{near}")
-        apart = UnfuseEpilogues(kept=self.kept).apply(graph).graph
-        folded = FoldBatchNorms(kept=self.kept).apply(apart).graph
-        result = _Quantizing(self, Subgraphs(folded, self.kept)).run()
-        if not result.report["quantized"]:  # these two alone are no work of this pass
+        plain = graph
+        for before in (UnfuseEpilogues, FoldConstants, FoldBatchNorms):
+            plain = before(kept=self.kept).apply(plain).graph
+        result = _Quantizing(self, Subgraphs(plain, self.kept)).run()
+        if not result.report["quantized"]:  # what was done before alone is no work of this pass
             return PassResult(graph, False, result.report)
         return PassResult(result.graph, True, result.report)
 

@@ -29,6 +29,7 @@ ROUND_TRIPS = frozenset({
 })  # fmt: skip
 #: ops whose output has some of the numbers of their first input
 _HANDS_ON = frozenset({"MaxPool", "Reshape", "Squeeze", "ExpandDims", "Identity"})
+_PADDED = frozenset({"Conv2D", "DepthwiseConv2dNative"})
 _ADDS = frozenset({"Add", "AddV2"})
 #: what a product does to its sums before it rounds them
 _CLIPS = frozenset({"Relu", "Relu6"})
@@ -161,7 +162,10 @@ class _Finding:
         """Where a tensor is rounded that a node takes, and who takes it there."""
         for _ in range(_MOST_PASSED):
             source = tensor.node
-            if tensor.index or source.op not in _HANDS_ON or self.work.is_fed(source) or not self.work.is_plain(source):
+            if tensor.index or self.work.is_fed(source) or not self.work.is_plain(source):
+                break
+            # zeros around the input of a convolution, which make its own padding, are numbers of 8 bits as well
+            if source.op not in _HANDS_ON and not (source.op == "Pad" and node.op in _PADDED):
                 break
             node, tensor = source, source.inputs[0]
         return tensor, node
