@@ -148,8 +148,9 @@ def _split(
 
     with models.about(source), no_collection():
         require_valid(model.graph)
-        sizes = CrossingBytes(model.graph)
-        parts = splitter.split(model.graph, keep=False)
+        order = model.graph.topological_order()
+        sizes = CrossingBytes(model.graph, order)
+        parts = splitter.split(model.graph, keep=False, order=order)
     rows = _crossings(parts, sizes.of(parts))
     schedule = None if parts.schedule is None else parts.schedule.facts()
     if report is not None and parts.schedule is not None:

@@ -236,11 +236,14 @@ def elements(shape: Shape, batch: int) -> int:
 class CrossingBytes:
     """The bytes of what crosses between the partitions of a graph; to be made before the graph is split."""
 
-    def __init__(self, graph: Graph):
+    def __init__(self, graph: Graph, order: list[Node] | None = None):
+        """Args:
+        order: the graph's topological order, where it is known.
+        """
         self._graph = graph
         self._shapes: ShapeMap | GraphmillError
         try:
-            self._shapes = infer_nested(graph, Calls())
+            self._shapes = infer_nested(graph, Calls(), order=order)
         except GraphmillError as error:  # what is wrong with the split is told first
             self._shapes = error
 

@@ -149,11 +149,12 @@ class PartitionGraph:
             hint = did_you_mean(self.compress, COMPRESSIONS, then=f"to {' or '.join(COMPRESSIONS)}")
             raise UsageError(f"transfers are not compressed to '{self.compress}'{hint}")
 
-    def split(self, graph: Graph, *, keep: bool = True) -> Partitioned:
+    def split(self, graph: Graph, *, keep: bool = True, order: list[Node] | None = None) -> Partitioned:
         """The parts.
 
         Args:
             keep: see `partition`; a schedule needs the graph.
+            order: the graph's topological order, where it is known.
 
         Raises:
             UsageError: `by` is unknown.
@@ -164,7 +165,7 @@ class PartitionGraph:
         compress = COMPRESSIONS[self.compress] if self.compress else None
         parts = partition(
             graph, key, incarnation=self.incarnation, share_controls=self.share_controls, compress=compress,
-            keep=keep or self.schedule is not None,
+            keep=keep or self.schedule is not None, order=order,
         )  # fmt: skip
         if self.schedule is not None:
             parts.schedule = self.schedule(graph, parts)
@@ -203,6 +204,7 @@ def partition(
     compress: DType | None = None,
     tag: str = "",
     keep: bool = True,
+    order: list[Node] | None = None,
 ) -> Partitioned:
     """Split a graph. Without `share_controls` and `compress` what crosses is what crosses in TensorFlow.
 
@@ -213,12 +215,13 @@ def partition(
         tag: in the name of every node that is added. TensorFlow's workers keep the kernels of nodes with a state by
             their names as long as a session lasts, and those of sends and receives are such.
         keep: whether the graph is needed afterwards; else its nodes become those of the parts, and it has none.
+        order: the graph's topological order, where it is known.
 
     Raises:
         GraphError: a node is not placed; an op needs a reference to a variable in another partition; a loop over
             several partitions has no predicate, or its nodes are malformed.
     """
-    whole, loops = _ControlLoops(graph, key).add(keep=keep)
+    whole, loops = _ControlLoops(graph, key).add(keep=keep, order=order)
     return _Partitioner(
         whole, key, incarnation, loops, share_controls=share_controls, compress=compress, tag=tag,
         keep=keep and whole is graph,
@@ -241,13 +244,16 @@ class _Loops:
     merges: dict[tuple[str, str], Node]
 
 
-def value_frames(graph: Graph) -> list[StaticFrame | None]:
+def value_frames(graph: Graph, order: list[Node] | None = None) -> list[StaticFrame | None]:
     """The frame that each node's outputs are in, by id; None outside loops.
+
+    Args:
+        order: the graph's topological order, where it is known.
 
     Raises:
         GraphError: a node has inputs from different frames.
     """
-    frames, every = assign_frames(graph, graph.topological_order())
+    frames, every = assign_frames(graph, graph.topological_order() if order is None else order)
     by_name = {frame.name: frame for frame in every}
     found: list[StaticFrame | None] = []
     for node, frame in zip(graph.nodes, frames, strict=True):
@@ -265,13 +271,13 @@ class _ControlLoops:
         self.graph = graph
         self.key = key
 
-    def add(self, *, keep: bool) -> tuple[Graph, _Loops]:
+    def add(self, *, keep: bool, order: list[Node] | None = None) -> tuple[Graph, _Loops]:
         """A copy of the graph with the control loops that it needs; the graph itself when it needs none, or need not
         be kept."""
         graph = self.graph
         if not any(node.op in ENTER_OPS for node in graph.nodes):
             return graph, _Loops([None] * len(graph), {})
-        frames = value_frames(graph)
+        frames = value_frames(graph, order)
         if not self._crossings(graph, frames):
             return graph, _Loops(frames, {})
         whole = graph.copy() if keep else graph

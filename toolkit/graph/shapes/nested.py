@@ -7,14 +7,17 @@ from typing import Any
 
 from toolkit.graph.graph import Graph
 from toolkit.graph.infer import HandleData, ShapeMap, infer
-from toolkit.graph.node import Output
+from toolkit.graph.node import Node, Output
 from toolkit.graph.shape import Shape
 from toolkit.graph.shapes.calls import Calls, Cut
 from toolkit.graph.shapes.functional import follow
 
 
 def infer_nested(
-    graph: Graph, calls: Calls, arguments: Mapping[Output, tuple[Shape, HandleData | None]] | None = None
+    graph: Graph,
+    calls: Calls,
+    arguments: Mapping[Output, tuple[Shape, HandleData | None]] | None = None,
+    order: list[Node] | None = None,
 ) -> ShapeMap:
     """The shapes of a graph, contradictions unknown, however deep its calls nest.
 
@@ -22,13 +25,16 @@ def infer_nested(
     stack of Python grows no further, and each call is still followed once. Afterwards `calls.is_cut` says whether
     something is unknown because it was not followed: recursion, or more than anybody can follow.
 
+    Args:
+        order: the graph's topological order, where it is known.
+
     Raises:
         GraphError: a cycle outside a loop, or an unknown op.
     """
     is_cut = False
     while True:
         calls.start()
-        shapes = infer(graph, strict=False, arguments=arguments, calls=calls)
+        shapes = infer(graph, strict=False, arguments=arguments, calls=calls, order=order)
         if not calls.cuts:
             calls.is_cut |= is_cut
             return shapes
