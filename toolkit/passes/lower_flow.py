@@ -13,7 +13,7 @@ from toolkit.errors import GraphmillError
 from toolkit.graph.attrs import FuncRef
 from toolkit.graph.bodies import called, functions_of, instantiate
 from toolkit.graph.graph import Graph
-from toolkit.graph.node import Node
+from toolkit.graph.node import Node, Output
 from toolkit.passes.optimize.inline_functions import InlineFunctions
 from toolkit.passes.optimize.lower_control_flow import LowerControlFlow
 
@@ -37,8 +37,31 @@ def lower_flow(graph: Graph, is_runnable: Callable[[Node], bool]) -> Graph:
     for _ in range(_DEPTH):  # what is inlined may have some, too
         work = InlineFunctions().apply(LowerControlFlow().apply(work).graph).graph
         if not any(node.op in _LOWERED or called(node) is not None for node in work):
+            _part(work)
             return work
     return graph
+
+
+def _part(graph: Graph) -> None:
+    """Have tensors that are handed on together go each by itself: small integers then stay in host memory."""
+    parts: dict[Node, list[Node]] = {}
+    for node in [each for each in graph.nodes if each.op == "IdentityN"]:
+        parts[node] = [
+            graph.add(
+                "Identity", graph.unique_name(f"{node.name}/{index}"), [source], control_inputs=node.control_inputs,
+                attrs={"T": source.node.output_types[source.index].base}, device=node.device,
+            )
+            for index, source in enumerate(node.inputs)
+        ]  # fmt: skip
+    for node in graph.nodes:
+        if any(source in parts for source, _ in node.inputs):
+            node.inputs = [
+                Output(parts[source][index], 0) if source in parts else Output(source, index)
+                for source, index in node.inputs
+            ]
+        if any(source in parts for source in node.control_inputs):
+            node.control_inputs = [each for source in node.control_inputs for each in parts.get(source, [source])]
+    graph.remove(list(parts))
 
 
 #: of a Case: the compiler knows what comes out of two branches

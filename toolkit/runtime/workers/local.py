@@ -69,6 +69,13 @@ def _is_runnable(node: Node, kind: str) -> bool:
     return role_of(node.op) is not Role.KERNEL or registry.find(node, kind) is not None
 
 
+def _has_conditions(index: int) -> bool:
+    """Whether the CUDA graphs of a GPU have conditional nodes: else functions are recorded one by one."""
+    from toolkit.kernels.cuda.device import device
+
+    return not device(index).context.no_conditions
+
+
 class LocalWorker:
     """A task in this process. Each device but the first one has a thread of its own in a step.
 
@@ -131,7 +138,7 @@ class LocalWorker:
         spec = DeviceSpec.parse(device)
         kind, index = spec.device_type or "CPU", spec.device_index or 0
         if device_types.memory(kind, index) is not None:
-            if kind == "GPU" and not environment.force_tokens:
+            if kind == "GPU" and not environment.force_tokens and _has_conditions(index):
                 graph = lower_flow(graph, lambda node: _is_runnable(node, kind))
             graph = MemoryTypes(kind).apply(graph).graph
         defining, target = (False, None) if settings is None else (settings.defines, settings.target)
