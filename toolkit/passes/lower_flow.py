@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from toolkit.errors import GraphmillError
+from toolkit.graph import dtypes
 from toolkit.graph.attrs import FuncRef
 from toolkit.graph.bodies import called, functions_of, instantiate
 from toolkit.graph.graph import Graph
@@ -38,6 +39,7 @@ def lower_flow(graph: Graph, is_runnable: Callable[[Node], bool]) -> Graph:
         work = InlineFunctions().apply(LowerControlFlow().apply(work).graph).graph
         if not any(node.op in _LOWERED or called(node) is not None for node in work):
             _part(work)
+            _shorten(work, frozenset(node.name for node in graph.nodes))
             return work
     return graph
 
@@ -62,6 +64,32 @@ def _part(graph: Graph) -> None:
         if any(source in parts for source in node.control_inputs):
             node.control_inputs = [each for source in node.control_inputs for each in parts.get(source, [source])]
     graph.remove(list(parts))
+
+
+def _shorten(graph: Graph, known: frozenset[str]) -> None:
+    """Have truth values come from where they are computed: handed on, they would be in the device's memory.
+
+    Args:
+        known: the names of nodes that were there before functions were put in place.
+    """
+    found = {
+        node: node.inputs[0]
+        for node in graph.nodes
+        if node.op == "Identity" and node.name not in known and not node.control_inputs
+        and node.output_types[0] is dtypes.bool_ and not node.inputs[0].node.is_control_flow
+    }  # fmt: skip
+    for node in graph.nodes:
+        if any(source in found for source, _ in node.inputs):
+            node.inputs = [_origin(found, each) for each in node.inputs]
+    taken = {source for node in graph.nodes for source in (*(each for each, _ in node.inputs), *node.control_inputs)}
+    graph.remove([node for node in found if node not in taken])
+
+
+def _origin(found: dict[Node, Output], given: Output) -> Output:
+    """Where a tensor comes from that is handed on."""
+    while given.node in found:
+        given = found[given.node]
+    return given
 
 
 #: of a Case: the compiler knows what comes out of two branches
