@@ -124,12 +124,23 @@ def whole_numbers(x: Any) -> Any:
     return gm.while_loop(lambda i, b, z: gm.reduce_max(z) > 3, body, [gm.constant(0), gm.constant(False), y])
 
 
+def lists_in_a_while(x: Any) -> Any:
+    """A While whose end the host knows, with a list: written out in the recording."""
+
+    def body(i: Any, y: Any, rows: Any) -> Any:
+        return [i + 1, gm.tanh(y) * 0.5 + x, rows.write(i, y)]
+
+    rows = gm.TensorArray(gm.float32, size=5, element_shape=[4, 3])
+    _, y, rows = functional_flow.while_loop(lambda i, y, rows: i < 5, body, [gm.constant(0), x, rows])
+    return [y, rows.stack()]
+
+
 GRAPHS: dict[str, Callable[[Any], Any]] = {
     each.__name__: each
     for each in (
         halving, counting, swapping, nested, branch, branch_within_a_loop, loop_on_a_branch, products,
         counter_as_a_tensor, while_of_functions, if_of_functions, case_of_functions, two_predicates,
-        first_iterations_by_the_host, whole_numbers,
+        first_iterations_by_the_host, lists_in_a_while, whole_numbers,
     )
 }  # fmt: skip
 FED = [X, X * 0.01, X * 2 + 0.5, np.abs(X), -np.abs(X), X * 1.5]

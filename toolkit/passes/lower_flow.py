@@ -75,23 +75,25 @@ def _shorten(graph: Graph, known: frozenset[str]) -> None:
     found = {
         node: node.inputs[0]
         for node in graph.nodes
-        if node.op == "Identity" and node.name not in known and not node.control_inputs
+        if node.op == "Identity" and node.name not in known
         and node.output_types[0] is dtypes.bool_ and not node.inputs[0].node.is_control_flow
     }  # fmt: skip
     for node in graph.nodes:
-        if any(source in found for source, _ in node.inputs):
-            node.inputs = [_origin(found, each) for each in node.inputs]
+        waits = dict.fromkeys(node.control_inputs)
+        inputs: list[Output] = []
+        for given in node.inputs:
+            while given.node in found and (node.op in _ORDERED or not given.node.control_inputs):
+                waits.update(dict.fromkeys(given.node.control_inputs))  # what it waited for is waited for here
+                given = found[given.node]
+            inputs.append(given)
+        if inputs != node.inputs:
+            node.inputs, node.control_inputs = inputs, list(waits)
     taken = {source for node in graph.nodes for source in (*(each for each, _ in node.inputs), *node.control_inputs)}
     graph.remove([node for node in found if node not in taken])
 
 
-def _origin(found: dict[Node, Output], given: Output) -> Output:
-    """Where a tensor comes from that is handed on."""
-    while given.node in found:
-        given = found[given.node]
-    return given
-
-
+#: what may wait in the place of what hands it a truth value
+_ORDERED = frozenset({"LoopCond", "Identity"})
 #: of a Case: the compiler knows what comes out of two branches
 _BRANCHES = 2
 #: of control flow within control flow; deeper ones stay functions
