@@ -9,6 +9,7 @@ recorded.
 from __future__ import annotations
 
 from toolkit.compiler.ir.block import Block
+from toolkit.compiler.ir.elementwise import ELEMENTWISE
 from toolkit.compiler.ir.operation import Operation
 from toolkit.compiler.ir.operations.calls import Call, Loop, Select, Test
 from toolkit.compiler.ir.value import Value
@@ -17,11 +18,9 @@ from toolkit.kernels.gpu import nests
 from toolkit.kernels.registry import Kind
 
 _DEVICE = "GPU"
-#: what is computed of such numbers on the device instead; nothing that fails for some numbers, as divisions do
-_COMPUTED = frozenset({
-    "Add", "AddV2", "Sub", "Mul", "Neg", "Abs", "Square", "Maximum", "Minimum", "Less", "LessEqual", "Greater",
-    "GreaterEqual", "Equal", "NotEqual", "LogicalAnd", "LogicalOr", "LogicalNot", "Cast",
-})  # fmt: skip
+#: what is computed of such numbers on the device instead, beside what one function of NumPy computes of them; nothing
+#: that fails for some numbers, as integer divisions do
+_COMPUTED = frozenset({"Equal", "NotEqual", "Cast"})
 #: what hands its input on
 IDENTITIES = frozenset({"Identity", "Snapshot", "StopGradient", "PreventGradient"})
 #: stateful ops that change nothing but variables, in place: a body may do them any number of times
@@ -128,7 +127,8 @@ def copies_numbers_out(block: Block) -> bool:
 def _is_computed(call: Call) -> bool:
     """Whether the device can compute it in the host's place."""
     node = call.step.node
-    if call.op not in _COMPUTED or call.step.deref or len(call.outputs) != 1:
+    row = ELEMENTWISE.get(call.op)
+    if row is None or not (row.numpy or call.op in _COMPUTED) or call.step.deref or len(call.outputs) != 1:
         return False
     types = [value.dtype.name for value in call.inputs if value.dtype is not None]
     output = call.output.dtype
