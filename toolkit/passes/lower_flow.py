@@ -19,6 +19,12 @@ from toolkit.passes.optimize.inline_functions import InlineFunctions
 from toolkit.passes.optimize.lower_control_flow import LowerControlFlow
 
 _LOWERED = frozenset({"If", "StatelessIf", "Case", "StatelessCase", "While", "StatelessWhile"})
+#: what may wait in the place of what hands it a truth value
+_ORDERED = frozenset({"LoopCond", "Identity"})
+#: of a Case: the compiler knows what comes out of two branches
+_BRANCHES = 2
+#: of control flow within control flow; deeper ones stay functions
+_DEPTH = 8
 
 
 def lower_flow(graph: Graph, is_runnable: Callable[[Node], bool]) -> Graph:
@@ -90,14 +96,6 @@ def _shorten(graph: Graph, known: frozenset[str]) -> None:
             node.inputs, node.control_inputs = inputs, list(waits)
     taken = {source for node in graph.nodes for source in (*(each for each, _ in node.inputs), *node.control_inputs)}
     graph.remove([node for node in found if node not in taken])
-
-
-#: what may wait in the place of what hands it a truth value
-_ORDERED = frozenset({"LoopCond", "Identity"})
-#: of a Case: the compiler knows what comes out of two branches
-_BRANCHES = 2
-#: of control flow within control flow; deeper ones stay functions
-_DEPTH = 8
 
 
 def _is_movable(graph: Graph, ref: FuncRef, is_runnable: Callable[[Node], bool], seen: set[str]) -> bool:

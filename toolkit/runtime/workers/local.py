@@ -21,7 +21,6 @@ from toolkit.kernels import device_types, registry
 from toolkit.kernels.device_memory import MemoryStatistics
 from toolkit.passes.bring_near import bring_near
 from toolkit.passes.client_graph import feed_key, fetch_key
-from toolkit.passes.lower_flow import lower_flow
 from toolkit.passes.memory_types import MemoryTypes
 from toolkit.passes.partition import by_device, split
 from toolkit.runtime.barrier import run_together
@@ -139,6 +138,8 @@ class LocalWorker:
         kind, index = spec.device_type or "CPU", spec.device_index or 0
         if device_types.memory(kind, index) is not None:
             if kind == "GPU" and not environment.force_tokens and _has_conditions(index):
+                from toolkit.passes.lower_flow import lower_flow
+
                 graph = lower_flow(graph, lambda node: _is_runnable(node, kind))
             graph = MemoryTypes(kind).apply(graph).graph
         defining, target = (False, None) if settings is None else (settings.defines, settings.target)
