@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 import random
 from collections.abc import Callable
 from pathlib import Path
@@ -149,6 +150,40 @@ def test_unusual_nodes(change: Change, block: bytes) -> None:
             assert releases.needs(table_summary.sample(found, found.unmade)) == releases.needs(message)
         assert [str(each) for each in check(found)] == [str(each) for each in check(other)]
         assert require_same(data)
+
+
+def test_an_op_that_looks_like_another_with_attributes(block: bytes) -> None:
+    """The second byte of its length is the length of the other's name."""
+    graph = GraphDef.FromString(block)
+    node = graph.node.add(name="a", op="NoOp")
+    for number in range(8):
+        node.attr[f"_{number}"].s = b"p" * 62
+    attributes = node.SerializeToString(deterministic=True)[len(b"\x0a\x01a\x12\x04NoOp") :]
+    graph.node.add(name="b", op="NoOp" + attributes.decode())
+    assert len(graph.node[-1].op) >> 7 == len("NoOp")
+    data = graph.SerializeToString(deterministic=True)
+    found, _ = unmade(data)
+    assert found.node("b").op == graph.node[-1].op
+    assert require_same(data)
+
+
+@pytest.mark.parametrize("is_same", [True, False])
+def test_a_function_twice(is_same: bool, block: bytes) -> None:
+    """A summary is that of the file, which has both: its bytes are left as they are."""
+    graph = GraphDef.FromString(block)
+    for number in range(3):
+        value = graph.node.add(name="n" * (number + 1), op="Const").attr["value"].tensor
+        value.dtype = 1  # type: ignore[assignment]
+        value.tensor_shape.dim.add().size = 1 << 14
+        value.tensor_content = bytes(1 << 16)
+    graph.library.function.add().CopyFrom(graph.library.function[0])
+    if not is_same:
+        graph.library.function[-1].signature.description = "another"
+    data = graph.SerializeToString(deterministic=True)
+    memory = mmap.mmap(-1, len(data))
+    memory[:] = data
+    assert graphdef.unmade_from_bytes(memory) is None
+    assert memory[:] == data
 
 
 def test_bytes_that_are_damaged(block: bytes) -> None:

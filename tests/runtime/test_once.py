@@ -14,12 +14,13 @@ import pytest
 from tests.bench.large_graphs import write_graph
 from toolkit import client as gm
 from toolkit.compiler.program import Program
-from toolkit.errors import FailedPreconditionError
+from toolkit.errors import CancelledError, FailedPreconditionError
 from toolkit.formats.model import read_model
 from toolkit.runtime import planned
 from toolkit.runtime.job import run_model
 from toolkit.runtime.options import RunOptions
 from toolkit.runtime.session import Session
+from toolkit.runtime.step import DeviceStep
 
 #: more than there must be for a program to be large
 _LARGE = planned._LARGE  # pyright: ignore[reportPrivateUsage]
@@ -111,6 +112,26 @@ def test_large_tensors_are_computed_by_compiled_code(compiled: list[int]) -> Non
             found = session.run(y, {x: np.ones(size, np.float32)})
             assert len(compiled) == 1
             assert found.tolist() == [1.0 - _NODES % 2 * 2] * size
+
+
+def test_what_is_cancelled_ends(compiled: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever looks first whether a step is over finds that it was cancelled just then."""
+    check = DeviceStep.check_cancelled
+
+    def cancel_first(step: DeviceStep) -> None:
+        step.cancellation.cancel()
+        check(step)
+
+    with gm.Graph().as_default() as graph:
+        x = gm.placeholder(gm.float32, [None], name="x")
+        y = _chain(x, gm.ops.neg)
+    with Session(graph, once=True) as session:
+        monkeypatch.setattr(DeviceStep, "check_cancelled", cancel_first)
+        with pytest.raises(CancelledError):
+            session.run(y, {x: np.ones(4, np.float32)})
+        assert not compiled
+        monkeypatch.undo()
+        assert session.run(y, {x: np.ones(4, np.float32)}).tolist() == [1.0 - _NODES % 2 * 2] * 4
 
 
 def test_loops_that_go_on_are_compiled(compiled: list[int]) -> None:

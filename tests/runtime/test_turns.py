@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gc
+import os
+import signal
 import threading
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -10,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.patience import until
+from tests.patience import HUNG, until
 from toolkit.compiler.backends.cpu.threads import THREADS
 from toolkit.compiler.turn import Turn
 from toolkit.errors import CancelledError
@@ -180,6 +182,50 @@ def test_an_error_gives_the_turn_back() -> None:
     for _ in range(3):
         with pytest.raises(ValueError, match="no"):
             line.turns.run(Fails(line), [0], Step())
+
+
+@pytest.mark.parametrize("is_inside", [False, True])
+def test_a_child_waits_for_none_of_its_parents_threads(is_inside: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever forks may be within a step, too, which the child goes on with."""
+    monkeypatch.setattr(turns, "MOST_WAITED", 1e9)
+    line = Line()
+    line.turns = TURNS
+
+    def fork(child: Callable[[], int]) -> int:
+        pid = os.fork()
+        if not pid:
+            signal.alarm(int(HUNG))  # what waits for ever ends, and is seen to
+            code = 1
+            try:
+                code = child()
+            finally:
+                os._exit(code)
+        return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+    class Forking(Plan):
+        def run(self, arguments: Sequence[Any], running: Any) -> list[Any]:
+            return [fork(lambda: 0 if TURNS.run(Plan(line), [1], Step()) == [1] else 2)]
+
+    def step() -> int:
+        line.let_go[3] = threading.Event()
+        line.let_go[3].set()
+        return 0 if TURNS.run(Plan(line), [3], Step()) == [3] else 3
+
+    line.let_go[1] = threading.Event()
+    line.let_go[1].set()
+    if is_inside:
+        assert TURNS.run(Forking(line), [0], Step()) == [0]
+    else:
+        line.start(0, Plan(line))
+        line.start(2, Plan(line))
+        until(lambda: TURNS.waiting == 1, "the line")
+        assert fork(step) == 0
+        assert TURNS.waiting == 1
+        for number in (0, 2):
+            line.let_go[number].set()
+    for thread in line.threads:
+        thread.join()
+    assert step() == 0
 
 
 def test_what_a_step_takes_is_measured_while_it_is_alone() -> None:

@@ -88,10 +88,10 @@ def read_many(data: bytes | mmap.mmap) -> Graph | None:
     table, rest, kinds = found
     if kinds.has_plugins:
         opdefs.hear({kind.op: kind.message for kind in table.kinds.all})
-    if isinstance(data, mmap.mmap):
-        large_constants.align(kinds.large, data)
     graph = Graph()
     graph.take_table(table, rest)
+    if isinstance(data, mmap.mmap):  # and nobody will look at the bytes as those of the file any more
+        large_constants.align(kinds.large, data)
     return graph
 
 

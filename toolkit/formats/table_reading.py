@@ -43,12 +43,13 @@ def read_table(data: bytes | mmap.mmap, at_least: int) -> tuple[NodeTable, Graph
     if len(starts) < at_least:
         return None
     others = GraphDef.FromString(rest)
-    if others.node:
+    functions = [each.signature.name for each in others.library.function]
+    if others.node or len(set(functions)) != len(functions):
         raise IrregularError
     places = [np.array(each, np.int64) for each in (tags, starts, stops)]
     del tags, starts, stops
     reader = _TableReader(whole, *places)
-    table = reader.read(frozenset(each.signature.name for each in others.library.function))
+    table = reader.read(frozenset(functions))
     return table, others, reader.kinds
 
 
@@ -177,7 +178,7 @@ class _TableReader:
         self._names += names
         self._numbers.update(zip(names, range(begin, end), strict=True))
         self._add_devices(raw, has_device, device, device_end, end - begin)
-        self._add_kinds(raw, base, op, op_end, at, stop)
+        self._add_kinds(raw, base, name_end + 1, op, op_end, at, stop)
         self._add_edges(text, array, *edges)
         self._counts.append(counts)
 
@@ -189,32 +190,35 @@ class _TableReader:
         ]
         self._device.append(column)
 
-    def _add_kinds(self, raw: bytes, base: int, op: Places, op_end: Places, tail: Places, stop: Places) -> None:
+    def _add_kinds(
+        self, raw: bytes, base: int, length: Places, op: Places, op_end: Places, tail: Places, stop: Places
+    ) -> None:
         get = self._known.get
-        # the length before an op keeps it apart from attributes
-        spans = list(zip((op - 1).tolist(), op_end.tolist(), tail.tolist(), stop.tolist(), strict=True))
+        # the whole length before an op keeps it apart from attributes
+        spans = list(zip(length.tolist(), op_end.tolist(), tail.tolist(), stop.tolist(), strict=True))
         if int((stop - tail).max()) <= SHARED:
             found = [get(raw[a:b] + raw[c:d], -1) for a, b, c, d in spans]
         else:
             found = [get(raw[a:b] + raw[c:d], -1) if d - c <= SHARED else -1 for a, b, c, d in spans]
         column = np.array(found, np.int32)
         for place in ints(np.flatnonzero(column < 0)):
-            column[place] = self._new_kind(raw, base, *spans[place])
+            column[place] = self._new_kind(raw, base, int(op[place]), *spans[place])
         self._kind.append(column)
 
-    def _new_kind(self, raw: bytes, base: int, op: int, op_end: int, tail: int, stop: int) -> int:
+    def _new_kind(self, raw: bytes, base: int, op: int, length: int, op_end: int, tail: int, stop: int) -> int:
         """The number of a kind that has not been met before this piece.
 
         Args:
-            op: where the length of the op stands.
+            length: where the length of the op stands.
         """
-        name, number = raw[op + 1 : op_end].decode(), len(self._all)
+        name, number = raw[op:op_end].decode(), len(self._all)
         if stop - tail > SHARED:
             kind, is_written = self.kinds.own_kind(name, base + tail, base + stop), False
         else:
             attributes = raw[tail:stop]
-            if self._known.setdefault(raw[op:op_end] + attributes, number) != number:
-                return self._known[raw[op:op_end] + attributes]
+            key = raw[length:op_end] + attributes
+            if self._known.setdefault(key, number) != number:
+                return self._known[key]
             kind = self.kinds.kind(name, attributes)
             is_written = kind.attributes == attributes
         self._all.append(kind)

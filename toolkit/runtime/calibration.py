@@ -86,7 +86,8 @@ class Calibration:
             counts = {name: np.zeros(_BINS, np.int64) for name in tensors}
             for name, values in _seen(session, tensors, steps):
                 if np.isfinite(ranges[name]).all():
-                    counts[name] += np.histogram(values, _BINS, ranges[name])[0]
+                    # in float32 a range may be too wide, or too narrow for so many parts
+                    counts[name] += np.histogram(values.astype(np.float64), _BINS, ranges[name])[0]
         return {name: _narrowed(counts[name], ranges.get(name, (0.0, 0.0)), percentile) for name in tensors}
 
     # -- feeds -----------------------------------------------------------------------------------------------------
@@ -106,6 +107,8 @@ class Calibration:
         feeds: dict[Output, Array] = {}
         for node in inputs:
             found = [key for key in self.arrays if parse_tensor(key).node == node.name]
+            if len(found) > 1:
+                raise UsageError(f"{self.file} has several arrays for the input '{node.name}': {', '.join(found)}")
             if found:
                 feeds[Output(node, 0)] = self.arrays[found[0]]
             elif node.name in wanted:
@@ -117,18 +120,26 @@ class Calibration:
 
 def _steps(feeds: Mapping[Output, Array], file: str) -> list[dict[str, Array]]:
     """The feeds of each step: rows of all inputs, a few at a time; what has no rows is the same in each."""
-    parts: dict[Output, list[Array]] = {}
-    for output, array in feeds.items():
-        parts[output] = _parts(output, array, file)
+    parts = {output: _parts(output, array, file) for output, array in feeds.items()}
     count = max((len(each) for each in parts.values()), default=1)
+    longest = [output for output, each in parts.items() if len(each) == count]
+    # rows of the last step, of inputs that take any number of them
+    ends = {output: len(each[-1]) for output, each in parts.items() if len(each) > 1 and _is_open(output)}
     for output, each in parts.items():
-        if len(each) not in (1, count):
-            longest = next(name for name, other in parts.items() if len(other) == count)
-            raise UsageError(
-                f"{file} has {len(feeds[output])} rows for '{output.node.name}' and {len(feeds[longest])} for "
-                f"'{longest.node.name}'; expected as many for each input"
-            )
+        for other in longest:
+            is_even = len(each) == count and (output not in ends or ends[output] == ends.get(other, ends[output]))
+            if len(each) > 1 and not is_even:
+                raise UsageError(
+                    f"{file} has {len(feeds[output])} rows for '{output.node.name}' and {len(feeds[other])} for "
+                    f"'{other.node.name}'; expected as many for each input"
+                )
     return [{output.name: each[index % len(each)] for output, each in parts.items()} for index in range(count)]
+
+
+def _is_open(output: Output) -> bool:
+    """Whether an input takes any number of rows."""
+    dims = placeholder_shape(output).dims
+    return dims is None or (dims != () and dims[0] is None)
 
 
 def _parts(output: Output, array: Array, file: str) -> list[Array]:

@@ -32,6 +32,8 @@ _KNOWN_BYTES = 1024
 _MADE_BYTES = 4096
 #: how often a node is run, on the average: by then the nodes have taken half as long as compiling would
 _TIMES = 4
+#: nodes after which is looked whether the step is cancelled, which takes as long as one of them; a few milliseconds
+_LOOK = 1024
 
 #: ops of which the functions are looked into
 _CALLS = frozenset({"PartitionedCall", "StatefulPartitionedCall"})
@@ -134,6 +136,8 @@ class _Counted(TokenExecution):
         self, node: NodeItem, outputs: Sequence[Any], is_dead: bool, frame: FrameState, iteration: IterationState
     ) -> None:
         self._nodes -= 1
+        if not self._nodes % _LOOK:
+            self.running.check_cancelled()
         for output in outputs:
             if output.__class__ is np.ndarray:
                 self._bytes -= output.nbytes

@@ -16,6 +16,7 @@ cancelled.
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections import deque
@@ -91,11 +92,11 @@ class Turns:
             CancelledError: the step is over before its turn has come.
         """
         turn = plan.turn
-        if turn is None or (turn.seconds is not None and turn.seconds < LEAST) or getattr(self._inside, "held", False):
+        if turn is None or (turn.seconds is not None and turn.seconds < LEAST) or self._held():
             return plan.run(arguments, running)
         share = turn.share(self._count())
         self._take(share, running)
-        self._inside.held = True
+        self._inside.held = share
         begun, alone = self._begun, self._running == 1
         start, spent = self._clock(), self._spent()
         try:
@@ -104,8 +105,20 @@ class Turns:
             turn.add(seconds, spent if alone and self._begun == begun else None)
             return results
         finally:
-            self._inside.held = False
+            self._inside.held = 0
             self._give(share)
+
+    def forget_others(self) -> None:
+        """Take steps of other threads for over: a child of this process has none of these threads."""
+        self._lock = threading.Lock()
+        self._line.clear()
+        self._taken = self._held()
+        self._running = int(self._taken > 0)
+        self._present, self.threads = 1.0, None
+
+    def _held(self) -> int:
+        """The processors that this thread's step has taken; steps within it take no others."""
+        return getattr(self._inside, "held", 0)
 
     def _take(self, share: int, running: RunningStep) -> None:
         with self._lock:
@@ -177,3 +190,4 @@ class Turns:
 
 
 TURNS = Turns()
+os.register_at_fork(after_in_child=TURNS.forget_others)

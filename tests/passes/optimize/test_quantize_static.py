@@ -25,6 +25,7 @@ from tests.passes.graphs import run_in_tensorflow
 from tests.passes.optimize.oracle import changed, kept, made, ops, unchanged
 from toolkit.errors import GraphmillError, UsageError
 from toolkit.formats.model import from_meta_graph, read_model, write_model
+from toolkit.graph import dtypes
 from toolkit.graph.graph import Graph
 from toolkit.graph.metagraph import MetaGraph
 from toolkit.graph.tensorref import parse_tensor
@@ -219,6 +220,23 @@ def test_ranges_are_those_of_all_rows(tf: Any, tmp_path: Path, percentile: float
 
 
 @pytest.mark.parametrize(
+    ("low", "high"),
+    [(1.0, 1.0 + 2.0**-20), (-3e38, 3e38), (-(2.0**-140), 2.0**-140), (5.0, 5.0)],
+    ids=["narrow", "wide", "small", "nothing"],
+)
+def test_ranges_that_float32_does_not_divide(low: float, high: float) -> None:
+    """4096 parts of them have no width in float32, or an infinite one."""
+    graph = Graph()
+    graph.add("Placeholder", "x", attrs={"dtype": dtypes.float32})
+    x = np.linspace(low, high, 101).astype(np.float32)
+    [(least, most)] = _data({"x": x}).measure(graph, ["x:0"], 99.0).values()
+    part = (high - low) / 4096
+    want = np.percentile(x.astype(np.float64), (0.5, 99.5))
+    # the 1st and the 101st of 101 numbers are half a percent beyond the ends
+    np.testing.assert_allclose((least, most), want, rtol=0, atol=part + 0.005 * (high - low))
+
+
+@pytest.mark.parametrize(
     ("low", "high", "want"),
     [
         (0.5, 2.55, (0.0, 2.55)),
@@ -410,7 +428,9 @@ def test_inputs_of_different_lengths(tf: Any, tmp_path: Path) -> None:
     assert _data(arrays).measure(graph, tensors, None) == {tensors[0]: (4.0, 4.0), "z:0": (3.0, 3.0)}
     for name, array, want in (
         ("y", np.ones((8, 4)), "has 8 rows for 'y' and 9 for 'x'; expected as many for each input"),
+        ("y", np.ones((10, 4)), "has 9 rows for 'x' and 10 for 'y'; expected as many for each input"),
         ("z", np.ones((3, 4)), "has 3 rows for 'z', which takes 2 at a time"),
+        ("x:0", np.ones((9, 4)), "has several arrays for the input 'x': x, x:0"),
     ):
         with pytest.raises(UsageError, match=want):
             _data({**arrays, name: array}).measure(graph, tensors, None)
