@@ -9,11 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.one_product import one_product
 from toolkit.compiler.backends.cpu.threads import THREADS, Threads
-from toolkit.formats.tensor import from_array
-from toolkit.graph import dtypes
-from toolkit.graph.graph import Graph
-from toolkit.graph.shape import Shape
 from toolkit.kernels.cpu.onednn import library
 from toolkit.runtime.session import Session
 from toolkit.target import load
@@ -182,20 +179,12 @@ def test_quotas_of_control_groups(
 def test_a_session_changes_its_plans_with_the_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     """There is a plan for each number, and what one gives the other gives."""
     monkeypatch.setattr(THREADS, "look", lambda: None)
-    graph = Graph()
-    x = graph.add("Placeholder", "x", attrs={"dtype": dtypes.float32, "shape": Shape([64, 64])})
-    weights = np.random.default_rng(1).standard_normal((64, 64)).astype(np.float32)
-    w = graph.add("Const", "w", attrs={"dtype": dtypes.float32, "value": from_array(weights)})
-    product = graph.add("MatMul", "product", [x, w], attrs={"T": dtypes.float32})
-    graph.add("Relu", "y", [product], attrs={"T": dtypes.float32})
-    value = np.random.default_rng(2).standard_normal((64, 64)).astype(np.float32)
+    graph, value, bound = one_product()
     with Session(graph) as session:
         step = session.make_callable("y:0", ["x:0"])
         expected = step(value)
         for count in (2, 1, None, 2, 1):
             monkeypatch.setattr(THREADS, "free", count)
-            # one order of adding 64 terms or another: each within 64 units in the last place of their magnitudes' sum
-            bound = 64 * np.finfo(np.float32).eps * (np.abs(value) @ np.abs(weights))
             assert np.all(np.abs(step(value) - expected) <= bound)
     THREADS.use(None)
 

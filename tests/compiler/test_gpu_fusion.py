@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from tests import perturbation, tolerance
+from tests.compiler.layers import batch_norm, convolution, normal
 from toolkit import client as gm
 from toolkit.client.gradients import gradients
 from toolkit.kernels.cuda.driver import choose
@@ -17,10 +18,6 @@ from toolkit.runtime.session import Session
 
 pytest.importorskip("llvmlite")
 ops = gm.ops
-
-
-def normal(*shape: int, seed: int = 0) -> np.ndarray:
-    return np.random.default_rng(seed).normal(size=shape).astype(np.float32)
 
 
 @pytest.fixture(autouse=True)
@@ -139,26 +136,15 @@ def test_who_learns_sees_a_nan() -> None:
     assert any("with bias]" in line for line in lines) and not any("and Relu]" in line for line in lines)
 
 
-def _convolution(x: Any, channels: int, filters: int, kernel: int = 3, stride: int = 1, seed: int = 0) -> Any:
-    w = normal(kernel, kernel, channels, filters, seed=seed) / np.float32(kernel * np.sqrt(channels))
-    return ops.conv2d(x, gm.constant(w), strides=[1, stride, stride, 1], padding="SAME")
-
-
-def _batch_norm(x: Any, channels: int, seed: int = 0) -> Any:
-    scale, offset, mean = (normal(channels, seed=seed + at) for at in (1, 2, 3))
-    variance = np.abs(normal(channels, seed=seed + 4)) + np.float32(0.5)
-    return gm.fused_batch_norm(x, scale, offset, mean, variance, is_training=False)[0]
-
-
 @pytest.mark.parametrize("kernel", [1, 3])
 def test_convolutions_with_what_follows_them(kernel: int) -> None:
     """A block with a shortcut, as residual networks have it, and one with a bias."""
 
     def build(x: Any) -> list[Any]:
-        y = gm.relu(_batch_norm(_convolution(x, 4, 8, kernel), 8))
-        y = _batch_norm(_convolution(y, 8, 8, kernel, seed=5), 8, seed=5)
-        y = gm.relu(y + _batch_norm(_convolution(x, 4, 8, 1, seed=6), 8, seed=6))
-        z = ops.relu6(gm.bias_add(_convolution(y, 8, 6, kernel, 2, seed=7), normal(6)))
+        y = gm.relu(batch_norm(convolution(x, 4, 8, kernel), 8))
+        y = batch_norm(convolution(y, 8, 8, kernel, seed=5), 8, seed=5)
+        y = gm.relu(y + batch_norm(convolution(x, 4, 8, 1, seed=6), 8, seed=6))
+        z = ops.relu6(gm.bias_add(convolution(y, 8, 6, kernel, 2, seed=7), normal(6)))
         return [y, z, y + 1.0]
 
     lines = fused(build, normal(2, 6, 6, 4))

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from tests import perturbation, tolerance
+from tests.compiler.layers import batch_norm, convolution, normal
 from toolkit import client as gm
 from toolkit.client.gradients import gradients
 from toolkit.kernels.cuda.driver import choose
@@ -20,10 +21,6 @@ from toolkit.runtime.session import Session
 pytest.importorskip("llvmlite")
 ops = gm.ops
 PRECISIONS = ["bf16", "fp16"]
-
-
-def normal(*shape: int, seed: int = 0) -> np.ndarray:
-    return np.random.default_rng(seed).normal(size=shape).astype(np.float32)
 
 
 @pytest.fixture(autouse=True)
@@ -55,28 +52,17 @@ def lowered(build: Callable[[Any], Sequence[Any]], x: np.ndarray, precision: str
         return [line for line in session.explain(wanted, {given: x}) if "gpu_" in line and not line.startswith("  %")]
 
 
-def _convolution(x: Any, channels: int, filters: int, kernel: int = 3, stride: int = 1, seed: int = 0) -> Any:
-    w = normal(kernel, kernel, channels, filters, seed=seed) / np.float32(kernel * np.sqrt(channels))
-    return ops.conv2d(x, gm.constant(w), strides=[1, stride, stride, 1], padding="SAME")
-
-
-def _batch_norm(x: Any, channels: int, seed: int = 0) -> Any:
-    scale, offset, mean = (normal(channels, seed=seed + at) for at in (1, 2, 3))
-    variance = np.abs(normal(channels, seed=seed + 4)) + np.float32(0.5)
-    return gm.fused_batch_norm(x, scale, offset, mean, variance, is_training=False)[0]
-
-
 @pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("kernel", [1, 3])
 def test_a_residual_block(kernel: int, precision: str) -> None:
     """Folded filters and shifts are rounded when they are made; what only convolutions take is stored in 16 bits."""
 
     def build(x: Any) -> list[Any]:
-        y = gm.relu(_batch_norm(_convolution(x, 4, 8, kernel), 8))
-        y = _batch_norm(_convolution(y, 8, 8, kernel, seed=5), 8, seed=5)
-        y = gm.relu(y + _batch_norm(_convolution(x, 4, 8, 1, seed=6), 8, seed=6))
+        y = gm.relu(batch_norm(convolution(x, 4, 8, kernel), 8))
+        y = batch_norm(convolution(y, 8, 8, kernel, seed=5), 8, seed=5)
+        y = gm.relu(y + batch_norm(convolution(x, 4, 8, 1, seed=6), 8, seed=6))
         y = ops.max_pool(y, [1, 2, 2, 1], [1, 2, 2, 1], "SAME")
-        return [gm.bias_add(_convolution(y, 8, 6, kernel, 2, seed=7), normal(6))]
+        return [gm.bias_add(convolution(y, 8, 6, kernel, 2, seed=7), normal(6))]
 
     lines = lowered(build, normal(2, 6, 6, 4), precision)
     narrow = {"bf16": "bfloat16", "fp16": "float16"}[precision]

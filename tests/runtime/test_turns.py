@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.one_product import one_product
 from tests.patience import HUNG, until
 from toolkit.compiler.backends.cpu.threads import THREADS
 from toolkit.compiler.turn import Turn
@@ -350,15 +351,7 @@ def test_beside_other_callers_there_is_a_plan_for_fewer_threads(monkeypatch: pyt
     monkeypatch.setattr(TURNS, "_see", lambda: None)
     monkeypatch.setattr(TURNS, "_count", lambda: 4)
     monkeypatch.setattr(TURNS, "threads", None)
-    graph = Graph()
-    x = graph.add("Placeholder", "x", attrs={"dtype": dtypes.float32, "shape": Shape([64, 64])})
-    weights = np.random.default_rng(1).standard_normal((64, 64)).astype(np.float32)
-    w = graph.add("Const", "w", attrs={"dtype": dtypes.float32, "value": from_array(weights)})
-    product = graph.add("MatMul", "product", [x, w], attrs={"T": dtypes.float32})
-    graph.add("Relu", "y", [product], attrs={"T": dtypes.float32})
-    value = np.random.default_rng(2).standard_normal((64, 64)).astype(np.float32)
-    # one order of adding 64 terms or another: each within 64 units in the last place of their magnitudes' sum
-    bound = 64 * np.finfo(np.float32).eps * (np.abs(value) @ np.abs(weights))
+    graph, value, bound = one_product()
     with Session(graph) as session:
         step = session.make_callable("y:0", ["x:0"])
         expected = step(value)
