@@ -13,6 +13,7 @@ from tests.compiler.targets import changed
 from tests.runtime.oracle import Both
 from toolkit import Session
 from toolkit import client as gm
+from toolkit.kernels.cpu.native import interpolation
 from toolkit.kernels.cpu.native.compiler import compiler
 from toolkit.kernels.cpu.onednn.library import library
 
@@ -106,7 +107,12 @@ def _images(*, special: float = 0.0) -> Any:
 @pytest.mark.parametrize("window", _WINDOWS)
 @pytest.mark.parametrize("padding", ["SAME", "VALID"])
 @pytest.mark.parametrize("threads", [1, 2, 3])
-def test_zeros_make_zeros(window: tuple[int, int], padding: str, threads: int) -> None:
+@pytest.mark.parametrize("tile", [4, 2])
+def test_zeros_make_zeros(
+    monkeypatch: pytest.MonkeyPatch, window: tuple[int, int], padding: str, threads: int, tile: int
+) -> None:
+    for size in (3, 5, 7):
+        monkeypatch.setitem(interpolation.TILES, size, (tile,))
     _Forward(window, padding).check(_images(), threads)
 
 

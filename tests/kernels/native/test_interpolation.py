@@ -8,11 +8,14 @@ import numpy as np
 import pytest
 
 from tests import tolerance
-from toolkit.kernels.cpu.native.interpolation import Axis, supports, transform_filter
+from toolkit.kernels.cpu.native.interpolation import Axes, Axis, algorithms, supports, transform_filter
 from toolkit.kernels.cpu.onednn.library import library
 
 
-@pytest.mark.parametrize("axis", [each for n in (1, 3, 5, 7) for each in (Axis.of(n), Axis.of(n).of_filter)])
+@pytest.mark.parametrize(
+    "axis",
+    [each for n in (1, 3, 5, 7) for axis in Axis.choices(n) for each in (axis, axis.of_filter)],
+)
 def test_a_tile_is_the_definition(axis: Axis) -> None:
     window = axis.window
     random = np.random.default_rng(window)
@@ -28,15 +31,16 @@ def test_a_tile_is_the_definition(axis: Axis) -> None:
 
 
 @pytest.mark.skipif(library() is None, reason="a product of oneDNN's")
-@pytest.mark.parametrize("window", [(3, 3), (5, 5), (1, 7), (3, 1)])
-def test_filters_are_transformed_along_both_axes(window: tuple[int, int]) -> None:
+@pytest.mark.parametrize("axes", [a for window in ((3, 3), (5, 5), (1, 7), (3, 1)) for a in algorithms(window)])
+def test_filters_are_transformed_along_both_axes(axes: Axes) -> None:
+    window = [axis.window for axis in axes]
     assert supports(window)
     filter = np.random.default_rng(0).normal(size=(*window, 3, 5)).astype(np.float32)
-    down, across = (np.array(Axis.of(size).filter_rows(), np.float64) for size in window)
+    down, across = (np.array(axis.filter_rows(), np.float64) for axis in axes)
     wanted = np.einsum("ia,jb,abck->ijck", down, across, filter).reshape(-1, 3, 5)
     sizes = np.einsum("ia,jb,abck->ijck", np.abs(down), np.abs(across), np.abs(filter)).reshape(-1, 3, 5)
     # products of rounded factors, added along one axis and then along the other
-    tolerance.assert_within(transform_filter(filter), wanted, tolerance.likely(2 + sum(window)) * sizes)
+    tolerance.assert_within(transform_filter(filter, axes), wanted, tolerance.likely(2 + sum(window)) * sizes)
 
 
 @pytest.mark.parametrize("window", [(1, 1), (2, 2), (7, 7), (3, 7), (4, 4), (3, 3, 3), (3,)])

@@ -19,6 +19,7 @@ from toolkit.kernels.cpu.native import compiler as module
 from toolkit.kernels.cpu.native import depthwise, functions, panels, pools, rows, samplers, sums, winograd
 from toolkit.kernels.cpu.native.code import TYPES
 from toolkit.kernels.cpu.native.compiler import JitCompiler, compiler
+from toolkit.kernels.cpu.native.interpolation import algorithms
 from toolkit.kernels.cpu.native.iterations import Iterations
 from toolkit.kernels.cpu.native.loops import OPENMP, Operand, nest
 from toolkit.kernels.cpu.native.operations import OPERATORS
@@ -99,10 +100,11 @@ def test_depthwise(source: str, target: str) -> None:
     compile_for(depthwise.depthwise(window, 1, lambda code, x: [code.add(x[0], x[1])], threads=True))
 
 
-@pytest.mark.parametrize("size,exact", [((3, 3), True), ((1, 7), False)])
-def test_winograd(size: tuple[int, int], exact: bool) -> None:
-    compile_for(winograd.winograd(size, adds=True, low=0.0, high=6.0, exact=exact, threads=True))
-    compile_for(winograd.winograd_gradient(size, threads=True))
+@pytest.mark.parametrize("window,exact", [((3, 3), True), ((1, 7), False)])
+def test_winograd(window: tuple[int, int], exact: bool) -> None:
+    for axes in algorithms(window):
+        compile_for(winograd.winograd(axes, adds=True, low=0.0, high=6.0, exact=exact, threads=True))
+        compile_for(winograd.winograd_gradient(axes, threads=True))
 
 
 def test_pools() -> None:

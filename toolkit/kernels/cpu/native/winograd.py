@@ -2,7 +2,7 @@
 
 A module has `i32 run(ptr operands)`, which returns 0 or oneDNN's status. The operands are addresses, in the order of
 `WinogradOperand`; then there are `OF_A_SHARE` for every share of the work. Sizes are numbers in memory, so that all
-convolutions of a program with the same window are one module.
+convolutions of a program with the same window and tiles are one module.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import functools
 from collections.abc import Sequence
 
 from toolkit.kernels.cpu.native.code import LANES
-from toolkit.kernels.cpu.native.interpolation import Axis
+from toolkit.kernels.cpu.native.interpolation import Axes
 from toolkit.kernels.cpu.native.loops import ATTRIBUTES
 from toolkit.kernels.cpu.native.shares import declared, part, start
 from toolkit.kernels.cpu.native.tiles import (
@@ -28,19 +28,17 @@ from toolkit.kernels.cpu.native.tiles import (
 
 
 @functools.cache
-def winograd(
-    window: tuple[int, int], *, adds: bool, low: float | None, high: float | None, exact: bool, threads: bool
-) -> str:
+def winograd(axes: Axes, *, adds: bool, low: float | None, high: float | None, exact: bool, threads: bool) -> str:
     """The text of a module.
 
     Args:
-        window: height and width of the filter.
+        axes: the algorithm along height and width.
         adds: a tensor of the output's shape is added.
         low, high: the range that outputs are clipped to, None where there is no bound. NaN becomes the bound.
         exact: what a filter makes of nothing but zeros is exactly 0.
         threads: the shares are spread over threads of OpenMP.
     """
-    down, across = map(Axis.of, window)
+    down, across = axes
     inputs = gather("gather", (down.tile, across.tile), down.input_rows(), across.input_rows(), INPUTS, exact=exact)
     marks = ", ptr %marks" if exact else ""
     product = [
@@ -53,13 +51,13 @@ def winograd(
 
 
 @functools.cache
-def winograd_gradient(window: tuple[int, int], *, threads: bool) -> str:
+def winograd_gradient(axes: Axes, *, threads: bool) -> str:
     """The text of a module that makes sums of products at the points, from which comes the gradient by the filter.
 
     WinogradOperand.OUTPUT is the gradient by the outputs. A share has [points, block, channels + filters] for what is
     transformed, and leaves sums [points, channels, filters] in its second memory. Its tiles begin with a block.
     """
-    down, across = (Axis.of(size).of_filter for size in window)
+    down, across = (axis.of_filter for axis in axes)
     steps = (down.window, across.window)
     both = [*gather("x", steps, down.input_rows(), across.input_rows(), INPUTS),
             *gather("y", steps, down.filter_rows(), across.filter_rows(), OUTPUTS)]  # fmt: skip

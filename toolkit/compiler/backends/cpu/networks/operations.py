@@ -14,6 +14,7 @@ from toolkit.compiler.ir.operations.products import Convolution, ConvolutionFilt
 from toolkit.compiler.ir.post_ops import Apply, PostOp, post_operations
 from toolkit.compiler.ir.traits import Trait
 from toolkit.compiler.ir.value import Value
+from toolkit.kernels.cpu.native.interpolation import Axes
 
 #: the first row, the one behind the last, and the first and the last panel likewise
 GemmShare = tuple[int, int, int, int]
@@ -48,7 +49,7 @@ class PackedGemm(Operation, mnemonic="packed_gemm", traits=Trait.IN_ARENA | Trai
         post_ops: what is done to the sums, behind the bias, while they are in registers.
         weights: (inner, columns).
         bias: a number for each column, or None.
-        split: how the work is shared.
+        schedule: which algorithm, and how the work is shared.
     """
 
     input: Value = operand()
@@ -134,15 +135,17 @@ class Strips(Operation, mnemonic="strips", traits=Trait.IN_ARENA | Trait.MACHINE
 
 
 @dataclass(frozen=True, slots=True)
-class WinogradSplit:
-    """How the work of Winograd's algorithm is shared.
+class WinogradSchedule:
+    """Which of Winograd's algorithms makes a convolution, and how its work is shared.
 
     Attributes:
+        axes: the algorithm along height and width.
         shares: for a thread each.
         by_filters: a share is some filters for all tiles; else all filters for some tiles.
         cost: of the longest share, in multiplications.
     """
 
+    axes: Axes
     shares: int
     by_filters: bool
     cost: float
@@ -152,11 +155,11 @@ class Winograd(Convolution, mnemonic="winograd", traits=Trait.IN_ARENA):
     """A convolution by Winograd's algorithm.
 
     Attributes:
-        split: how the work is shared.
+        schedule: which algorithm, and how the work is shared.
         exact: what a filter makes of nothing but zeros is exactly 0, as by the definition.
     """
 
-    split: WinogradSplit
+    schedule: WinogradSchedule
     exact: bool
 
 
@@ -164,10 +167,10 @@ class WinogradFilterGradient(ConvolutionFilterGradient, mnemonic="winograd_filte
     """The gradient of a convolution with respect to its filter, by Winograd's algorithm.
 
     Attributes:
-        split: how the work is shared.
+        schedule: which algorithm, and how the work is shared.
     """
 
-    split: WinogradSplit
+    schedule: WinogradSchedule
 
 
 class Activate(Operation, mnemonic="activate", traits=Trait.IN_ARENA | Trait.REUSES_INPUT | Trait.MACHINE_CODE):

@@ -6,11 +6,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from toolkit.compiler.backends.cpu.networks.operations import Winograd, WinogradFilterGradient, WinogradSplit
+from toolkit.compiler.backends.cpu.networks.operations import Winograd, WinogradFilterGradient, WinogradSchedule
 from toolkit.compiler.ir.block import Block
 from toolkit.compiler.ir.operation import Operation
 from toolkit.compiler.ir.operations.products import Convolution, ConvolutionFilterGradient
@@ -18,7 +19,7 @@ from toolkit.compiler.ir.post_ops import BinaryFunction, Combine, PostOp, UnaryF
 from toolkit.compiler.ir.value import Value
 from toolkit.kernels.cpu.native.code import LANES
 from toolkit.kernels.cpu.native.compiler import compiler
-from toolkit.kernels.cpu.native.interpolation import Axis, supports
+from toolkit.kernels.cpu.native.interpolation import Axes, algorithms, supports
 from toolkit.kernels.cpu.native.loops import OPENMP
 from toolkit.kernels.cpu.onednn.library import openmp_symbols
 from toolkit.kernels.tensors import F32
@@ -44,31 +45,41 @@ class WinogradEpilogue(NamedTuple):
 
 
 class ConvolutionProblem(NamedTuple):
-    """A convolution, or the gradient by its filter."""
+    """A convolution, or the gradient by its filter, by one of Winograd's algorithms.
 
-    window: tuple[int, int]
+    Attributes:
+        axes: which one, along height and width.
+    """
+
+    axes: Axes
     channels: int
     filters: int
     input: tuple[int, ...]
     output: tuple[int, ...]
 
     @staticmethod
-    def of(operation: Convolution | ConvolutionFilterGradient) -> ConvolutionProblem:
+    def of(operation: Convolution | ConvolutionFilterGradient, axes: Axes) -> ConvolutionProblem:
         is_gradient = isinstance(operation, ConvolutionFilterGradient)
         x, y = operation.input.shape, (operation.output_gradient if is_gradient else operation.output).shape
         w = _filter_shape(operation)
         assert x is not None and y is not None
-        return ConvolutionProblem((w[0], w[1]), w[-2], w[-1], x, y)
+        return ConvolutionProblem(axes, w[-2], w[-1], x, y)
 
     @property
     def tiles(self) -> tuple[int, int, int]:
         """Images, and tiles along height and width."""
-        down, across = (-(-size // Axis.of(n).tile) for size, n in zip(self.output[1:3], self.window, strict=True))
+        down, across = (-(-size // axis.tile) for size, axis in zip(self.output[1:3], self.axes, strict=True))
         return self.output[0], down, across
 
     @property
     def points(self) -> int:
-        return math.prod(Axis.of(size).size for size in self.window)
+        return math.prod(axis.size for axis in self.axes)
+
+    @property
+    def window(self) -> tuple[int, int]:
+        """Height and width of the filter."""
+        down, across = self.axes
+        return down.window, across.window
 
     @property
     def definition(self) -> int:
@@ -108,17 +119,17 @@ def lower_windows(block: Block, threads: int, sizes: WinogradThresholds) -> None
     for operation in block.operations:
         if type(operation) is not Convolution and type(operation) is not ConvolutionFilterGradient:
             continue
-        split = _split(operation, threads, sizes) if _is_plain(operation) else None
-        if split is None or (isinstance(operation, Convolution) and epilogue_of(operation) is None):
+        schedule = _schedule(operation, threads, sizes) if _is_plain(operation) else None
+        if schedule is None or (isinstance(operation, Convolution) and epilogue_of(operation) is None):
             continue
         machine = machine or compiler()
-        if machine is None or (split.shares > 1 and not openmp_symbols(*OPENMP)):
+        if machine is None or (schedule.shares > 1 and not openmp_symbols(*OPENMP)):
             return
         fields = operation.own_fields()
         if isinstance(operation, Convolution):
-            operation.become(Winograd, **fields, split=split, exact=learns and not _is_gradient(operation))
+            operation.become(Winograd, **fields, schedule=schedule, exact=learns and not _is_gradient(operation))
         else:
-            operation.become(WinogradFilterGradient, **fields, split=split)
+            operation.become(WinogradFilterGradient, **fields, schedule=schedule)
 
 
 def _is_gradient(operation: Operation) -> bool:
@@ -183,26 +194,40 @@ def _added(posts: list[PostOp], shape: tuple[int, ...]) -> Value | None:
     return other
 
 
-def _split(
+def _schedule(
     operation: Convolution | ConvolutionFilterGradient, threads: int, sizes: WinogradThresholds
-) -> WinogradSplit | None:
-    """The way to share the work that takes the shortest time; None where the definition does not take much longer."""
-    work = ConvolutionProblem.of(operation)
+) -> WinogradSchedule | None:
+    """The way that takes the shortest time; None where the definition does not take much longer."""
+    height, width = _filter_shape(operation)[:2]
+    found = [
+        schedule
+        for axes in algorithms((height, width))
+        for schedule in _shared(operation, ConvolutionProblem.of(operation, axes), threads, sizes)
+    ]
+    best = min(found, key=lambda schedule: schedule.cost, default=None)
+    if best is None:
+        return None
+    definition = ConvolutionProblem.of(operation, best.axes).definition
+    pays = definition >= sizes.least_work and best.cost < sizes.gain * definition / threads
+    return best if pays else None
+
+
+def _shared(
+    operation: Convolution | ConvolutionFilterGradient, work: ConvolutionProblem, threads: int,
+    sizes: WinogradThresholds,
+) -> Iterator[WinogradSchedule]:  # fmt: skip
+    """The ways to share the work of one algorithm."""
     tiles, matrix = math.prod(work.tiles), work.points * work.channels * work.filters
     is_gradient = isinstance(operation, ConvolutionFilterGradient)
     if is_gradient and 4 * matrix > sizes.most_sums:
-        return None
+        return
     # sums of a gradient are added to by every block, and transformed at the end
     read = matrix * (sizes.read + (math.prod(work.window) if is_gradient else 0))
-    found = [WinogradSplit(1, False, work.cost(tiles, work.filters, sizes.transformed) + read)]
+    yield WinogradSchedule(work.axes, 1, False, work.cost(tiles, work.filters, sizes.transformed) + read)
     if 1 < threads <= tiles:
-        found.append(
-            WinogradSplit(threads, False, work.cost(-(-tiles // threads), work.filters, sizes.transformed) + read)
-        )
+        cost = work.cost(-(-tiles // threads), work.filters, sizes.transformed)
+        yield WinogradSchedule(work.axes, threads, False, cost + read)
     is_constant = isinstance(operation, Convolution) and operation.weights is not None
     if threads > 1 and work.filters % (threads * LANES) == 0 and is_constant:
         cost = work.cost(tiles, work.filters // threads, sizes.transformed)
-        found.append(WinogradSplit(threads, True, cost + read / threads))
-    best = min(found, key=lambda split: split.cost)
-    pays = work.definition >= sizes.least_work and best.cost < sizes.gain * work.definition / threads
-    return best if pays else None
+        yield WinogradSchedule(work.axes, threads, True, cost + read / threads)

@@ -10,7 +10,7 @@ import numpy as np
 from toolkit.compiler.backends.cpu.emission.emit import Emitter
 from toolkit.compiler.backends.cpu.emission.instance import PreparedPrimitive, Region, Span, Workspace, whole
 from toolkit.compiler.backends.cpu.emission.primitives import fixed, make, packed
-from toolkit.compiler.backends.cpu.networks.operations import Winograd, WinogradFilterGradient, WinogradSplit
+from toolkit.compiler.backends.cpu.networks.operations import Winograd, WinogradFilterGradient, WinogradSchedule
 from toolkit.compiler.backends.cpu.networks.windows import ConvolutionProblem, WinogradEpilogue, epilogue_of
 from toolkit.compiler.ir.operation import Operation
 from toolkit.compiler.ir.value import Value
@@ -37,13 +37,14 @@ def _block(tiles: int, odd: int) -> int:
 def write_winograd(emitter: Emitter, operation: Operation) -> None:
     """The call of the compiled function, with a product for each share."""
     assert isinstance(operation, Winograd)
-    work, split, sizes = ConvolutionProblem.of(operation), operation.split, emitter.target.winograd
+    schedule, sizes = operation.schedule, emitter.target.winograd
+    work = ConvolutionProblem.of(operation, schedule.axes)
     shift, added, low, high = epilogue_of(operation) or WinogradEpilogue()
     points, channels, filters = work.points, work.channels, work.filters
-    parts = _parts(math.prod(work.tiles), filters, split)
+    parts = _parts(math.prod(work.tiles), filters, schedule)
     most = max(last - first for first, last, _ in parts)
     block = _block(-(-most // -(-most // sizes.block)), sizes.odd)
-    own = filters // split.shares if split.by_filters else filters
+    own = filters // schedule.shares if schedule.by_filters else filters
     given, made = memory.dense((points, block, channels), F32), memory.dense((points, block, own), F32)
     # filters that change are taken as they are: packing them takes longer than it saves
     layout = any_layout if operation.weights is not None else memory.dense
@@ -68,21 +69,21 @@ def write_winograd(emitter: Emitter, operation: Operation) -> None:
             PreparedPrimitive(product, operands, (0, first, last, filter_at, own)),
         ]
     emitter.workspace = max(emitter.workspace, start)
-    spread = split.shares > 1
-    text = winograd(work.window, adds=added is not None, low=low, high=high, exact=operation.exact, threads=spread)
+    spread = schedule.shares > 1
+    text = winograd(work.axes, adds=added is not None, low=low, high=high, exact=operation.exact, threads=spread)
     emitter.execute_checked(_function(text, spread), regions)
 
 
 def write_winograd_filter(emitter: Emitter, operation: Operation) -> None:
     """The gradient by the filter: sums of products at the points, a share for each thread, then what they stand for."""
     assert isinstance(operation, WinogradFilterGradient)
-    x, dy, split = operation.input, operation.output_gradient, operation.split
-    work = ConvolutionProblem.of(operation)
+    x, dy, schedule = operation.input, operation.output_gradient, operation.schedule
+    work = ConvolutionProblem.of(operation, schedule.axes)
     points, channels, filters = work.points, work.channels, work.filters
     tiles, sizes = math.prod(work.tiles), emitter.target.winograd
-    block = _block(min(sizes.block, -(-tiles // split.shares)), sizes.odd)
+    block = _block(min(sizes.block, -(-tiles // schedule.shares)), sizes.odd)
     blocks = -(-tiles // block)
-    shares = min(split.shares, blocks)
+    shares = min(schedule.shares, blocks)
     given = memory.strided((points, channels, block), F32, (block * channels, 1, channels))
     other = memory.dense((points, block, filters), F32)
     sums = memory.dense((points, channels, filters), F32)
@@ -104,8 +105,8 @@ def write_winograd_filter(emitter: Emitter, operation: Operation) -> None:
         results.append(places[2])
     emitter.workspace = max(emitter.workspace, start)
     spread = shares > 1
-    emitter.execute_checked(_function(winograd_gradient(work.window, threads=spread), spread), regions)
-    matrix = gradient_matrix(work.window)
+    emitter.execute_checked(_function(winograd_gradient(work.axes, threads=spread), spread), regions)
+    matrix = gradient_matrix(work.axes)
     flat, target = (memory.dense((size, channels * filters), F32) for size in (points, len(matrix)))
     for index, place in enumerate(results):
         posts = [SumPost()] if index else []
@@ -136,11 +137,11 @@ def _weights(
     """
     known, w = operation.weights, operation.filter
     if w is None:
-        made = transform_filter(known)
+        made = transform_filter(known, operation.schedule.axes)
         parts = {start: np.ascontiguousarray(made[:, :, start : start + own]) for start in starts}
         return {start: (packed(part, memory.dense(part.shape, F32), wanted), None) for start, part in parts.items()}
-    work = ConvolutionProblem.of(operation)
-    matrix = filter_matrix(work.window)
+    work = ConvolutionProblem.of(operation, operation.schedule.axes)
+    matrix = filter_matrix(work.axes)
     flat, target = (memory.dense((size, work.channels * work.filters), F32) for size in matrix.shape[::-1])
     transformed = emitter.scratch(wanted)
     primitive = make(operation, "matmul", memory.dense(matrix.shape, F32), flat, None, target)
@@ -148,10 +149,10 @@ def _weights(
     return {0: (transformed, wanted)}
 
 
-def _parts(tiles: int, filters: int, split: WinogradSplit) -> list[tuple[int, int, int]]:
+def _parts(tiles: int, filters: int, schedule: WinogradSchedule) -> list[tuple[int, int, int]]:
     """Of each share the first tile, the one behind the last, and the first filter."""
-    count = split.shares
-    if split.by_filters:
+    count = schedule.shares
+    if schedule.by_filters:
         return [(0, tiles, filters // count * index) for index in range(count)]
     return [(tiles * index // count, tiles * (index + 1) // count, 0) for index in range(count)]
 
