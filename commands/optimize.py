@@ -239,7 +239,7 @@ def _say(done: Optimized, surroundings: dict[str, Any]) -> None:
     from toolkit.formats.report import plural
 
     nodes = (done.passes[0].nodes_before, done.passes[-1].nodes_after) if done.passes else (0, 0)
-    lines = [f"{nodes[1]:,} of {nodes[0]:,} nodes are left"] if done.modified else ["nothing to do"]
+    lines = [_left(*nodes)] if done.modified else ["nothing to do"]
     by_name: dict[str, int] = {}
     for each in done.passes:
         if each.modified:
@@ -253,6 +253,12 @@ def _say(done: Optimized, surroundings: dict[str, Any]) -> None:
         lines.append(f"dropped {plural(count, 'entry', 'entries')} of the collection '{name}'")
     for line in lines:
         messages.say("optimize", line)
+
+
+def _left(before: int, after: int) -> str:
+    from toolkit.formats.report import plural
+
+    return f"{plural(before, 'node')} became {after:,}" if after > before else f"{after:,} of {before:,} nodes are left"
 
 
 def _fewer(count: int) -> str:

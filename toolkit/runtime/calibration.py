@@ -106,16 +106,25 @@ class Calibration:
             return {Output(graph.node(wanted[0]), 0): self.arrays}
         feeds: dict[Output, Array] = {}
         for node in inputs:
-            found = [key for key in self.arrays if parse_tensor(key).node == node.name]
+            found = [key for key in self.arrays if _input_of(key) == node.name]
             if len(found) > 1:
                 raise UsageError(f"{self.file} has several arrays for the input '{node.name}': {', '.join(found)}")
             if found:
                 feeds[Output(node, 0)] = self.arrays[found[0]]
             elif node.name in wanted:
-                others = [key for key in self.arrays if parse_tensor(key).node not in graph]
+                others = [key for key in self.arrays if _input_of(key) not in graph]
                 near = did_you_mean(node.name, others, then=f"it has {', '.join(self.arrays) or 'none'}")
                 raise UsageError(f"{self.file} has no array for the input '{node.name}'{near}")
         return feeds
+
+
+def _input_of(key: str) -> str | None:
+    """The node that an array is for by its name; None where that names no input: whatever else is kept beside them."""
+    try:
+        ref = parse_tensor(key)
+    except UsageError:
+        return None
+    return None if ref.index else ref.node
 
 
 def _steps(feeds: Mapping[Output, Array], file: str) -> list[dict[str, Array]]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -209,7 +210,7 @@ def relu_network(v1: Any) -> Any:
 def test_ranges_are_those_of_all_rows(tf: Any, tmp_path: Path, percentile: float | None) -> None:
     graph = made(tf, relu_network)
     x = np.random.default_rng(2).standard_cauchy(size=(1001, 6)).astype(np.float32)
-    np.savez(tmp_path / "d.npz", x=x, other=np.zeros(3))
+    np.savez(tmp_path / "d.npz", **{"x": x, "other": np.zeros(3), "^no tensor": np.zeros(3), "x:1": np.zeros(3)})
     found = read_calibration(str(tmp_path / "d.npz")).measure(graph, ["x:0", "hidden:0"], percentile)
     [hidden] = run_in_tensorflow(tf, graph, ["hidden:0"], {"x:0": x})
     for name, values in (("x:0", x), ("hidden:0", hidden)):
@@ -357,7 +358,9 @@ def test_the_command(tf: Any, model: Path, data: str, options: str, capsys: pyte
         ["optimize", str(model), "--passes", passes, "--calibrate", str(folder / data), "-o", out, "--report", report,
          "--verify", str(folder / "good.npz"), "--atol", "0.3"]
     )  # fmt: skip
-    assert code == 0, capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert code == 0, said
+    assert re.search(r"optimize: \d+ nodes became \d+\n", said)
     facts = json.loads(Path(report).read_text())["passes"][0]["report"]
     assert facts["quantized"] == {"MatMul": 2}
     assert set(facts["ranges"]) == {"x:0", "hidden:0"}
@@ -369,6 +372,7 @@ def test_the_command(tf: Any, model: Path, data: str, options: str, capsys: pyte
 
 
 WRONG: dict[str, tuple[dict[str, Any], str]] = {
+    "another output": ({"x:1": np.ones((2, 6))}, "has no array for the input 'x'; it has x:1"),
     "another name": ({"xx": np.ones((2, 6))}, "has no array for the input 'x'; did you mean 'xx'?"),
     "nothing in it": ({}, "has no array for the input 'x'"),
     "strings": ({"x": np.array([["a"] * 6])}, "cannot feed strings for 'x:0', which is float32"),
