@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import mmap
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +17,8 @@ from toolkit.graph.node import Node, node_of_kind
 
 #: the index of an edge that carries no tensor
 CONTROL = -1
+#: nodes that are gone through together
+_CHUNK = 1 << 16
 
 
 @dataclass(eq=False)
@@ -86,6 +88,18 @@ class NodeColumns:
         """The numbers of the kinds that nodes have."""
         return ints(np.flatnonzero(np.bincount(self.kind, minlength=len(self.kinds.all))))
 
+    def first_counts(self) -> list[int]:
+        """How many nodes there are of each kind with those that are like it (`Kinds.first`), by number."""
+        return ints(np.bincount(self.kinds.first[self.kind], minlength=len(self.kinds.all)))
+
+    def used_devices(self) -> list[int]:
+        """The numbers of the devices that nodes ask for."""
+        return ints(np.flatnonzero(np.bincount(self.device, minlength=len(self.devices))))
+
+    def has_op(self, ops: Collection[str]) -> NDArray[np.bool_]:
+        """Which nodes are of some ops."""
+        return np.array([kind.op in ops for kind in self.kinds.all], np.bool_)[self.kind]
+
     def example(self, graph: Graph, number: int) -> Node:
         """A node like one of these, in no graph's list, and without inputs."""
         kind = self.kinds.all[int(self.kind[number])]
@@ -136,3 +150,9 @@ class NodeColumns:
 def ints(column: NDArray[Any]) -> list[int]:
     """The numbers of a column."""
     return column.tolist()
+
+
+def chunks(count: int) -> Iterator[slice]:
+    """The places of all nodes, some at a time, so that little is there beside them."""
+    for begin in range(0, count, _CHUNK):
+        yield slice(begin, min(begin + _CHUNK, count))

@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from toolkit.formats.node_columns import NodeColumns, ints
+from toolkit.formats.node_columns import NodeColumns, chunks, ints
 from toolkit.formats.protoscan import varint_bytes
 from toolkit.formats.table_check import is_sound
 from toolkit.graph import opdefs
 from toolkit.graph.graph import Graph, node_to_proto
 from toolkit.graph.node import Node, Output, node_of_kind
 
+if TYPE_CHECKING:
+    from toolkit.graph.shapes.calls import Calls
+
 #: so many pieces of a file are joined, to be written at once
 _JOINED = 4096
 _NODE = b"\x0a"
-#: nodes that are made together
-_CHUNK = 1 << 16
 
 
 class NodeTable(NodeColumns):
@@ -29,6 +29,12 @@ class NodeTable(NodeColumns):
     def is_sound(self, graph: Graph) -> bool:
         """See `UnmadeNodes.is_sound`."""
         return is_sound(self, graph)
+
+    def shapes_fit(self, graph: Graph, calls: Calls) -> bool:
+        """See `UnmadeNodes.shapes_fit`."""
+        from toolkit.formats.table_shapes import shapes_fit  # which pruning and summaries do without
+
+        return shapes_fit(self, graph, calls)
 
     def select(self, chosen: NDArray[np.bool_]) -> NodeTable:
         """The table of some of the nodes, of which none reads one that is not chosen; an edge from one is left out."""
@@ -52,7 +58,7 @@ class NodeTable(NodeColumns):
         kinds, devices = self.kinds.all, self.devices
         none = cast("list[Output]", ())
         nodes: list[Node] = []
-        for chunk in self._chunks():
+        for chunk in chunks(len(self)):
             rows = zip(self.names[chunk], ints(self.kind[chunk]), ints(self.device[chunk]), strict=True)
             nodes += [
                 node_of_kind(graph, number, name, kinds[at].op, devices[where], none, kinds[at])
@@ -62,7 +68,7 @@ class NodeTable(NodeColumns):
         first: list[Output] = [new(Output, (node, 0)) for node in nodes]
         others: dict[tuple[int, int], Output] = {}
         middle = self.begin[:-1] + self.data_counts()
-        for chunk in self._chunks():
+        for chunk in chunks(len(self)):
             begin, end = int(self.begin[chunk.start]), int(self.begin[chunk.stop])
             edges = [first[source] for source in ints(self.source[begin:end])]
             for at in ints(np.flatnonzero(self.index[begin:end] > 0)):
@@ -84,12 +90,6 @@ class NodeTable(NodeColumns):
         by_name = cast("dict[str, Any]", self.numbers)
         by_name.update(zip(self.names, nodes, strict=True))
         return nodes, by_name
-
-    def _chunks(self) -> Iterator[slice]:
-        """The places of all nodes, some at a time, so that little is there beside them."""
-        count = len(self)
-        for begin in range(0, count, _CHUNK):
-            yield slice(begin, min(begin + _CHUNK, count))
 
     def parts(self) -> list[bytes]:
         """See `UnmadeNodes.parts`: mostly slices of the file."""

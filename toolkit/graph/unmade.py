@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from toolkit.graph.graph import Graph
     from toolkit.graph.node import Node
+    from toolkit.graph.shapes.calls import Calls
 
 
 class UnmadeNodes(Protocol):
@@ -42,6 +43,11 @@ class UnmadeNodes(Protocol):
     def is_sound(self, graph: Graph) -> bool:
         """Whether nothing is wrong with the nodes and the edges between them, nor any edge leads back but those of
         loops; False where nodes have to be looked at one by one (`toolkit.graph.check`)."""
+        ...
+
+    def shapes_fit(self, graph: Graph, calls: Calls) -> bool:
+        """Whether static shapes contradict each other nowhere; False where nodes have to be looked at one by one
+        (`toolkit.graph.infer`). To be asked of sound nodes."""
         ...
 
     def parts(self) -> list[bytes]:

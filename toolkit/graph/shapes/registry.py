@@ -295,6 +295,13 @@ def is_local(op: str) -> bool:
     return function is None or function.__module__ in _local_modules()
 
 
+def looks_at_nodes(op: str) -> bool:
+    """Whether the shape function of an op may look at the nodes that its inputs come from, whatever is known of
+    them."""
+    function = find(op)
+    return not is_local(op) and function is not None and function.__module__ != f"{__package__}.functional"
+
+
 @functools.cache
 def _local_modules() -> frozenset[str]:
     import toolkit.graph.shapes as package

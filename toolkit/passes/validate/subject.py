@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -29,6 +29,7 @@ from toolkit.passes.validate.options import Options
 from toolkit.passes.validate.registry import Problem
 
 if TYPE_CHECKING:
+    from toolkit.formats.node_table import NodeTable
     from toolkit.passes.validate.sizes import Sizes
 
 
@@ -55,10 +56,42 @@ class Body:
         """What `toolkit.graph.check` says about every node."""
         return list(check.check_nodes(self.graph))
 
+    @property
+    def table(self) -> NodeTable | None:
+        """The nodes of a main graph while none has been made: `check_nodes` has found nothing wrong with any."""
+        unmade = self.graph.unmade
+        if unmade is None:
+            return None
+        from toolkit.formats.node_table import NodeTable  # which has been imported then, and NumPy too
+
+        return unmade if isinstance(unmade, NodeTable) else None
+
+    def candidates(self, says: Callable[[Node], Iterable[object]]) -> Sequence[Node]:
+        """All nodes; none where there is nothing to say of one of each kind, so that they need not be made.
+
+        Args:
+            says: what there is to say of a node, for its op and its attributes alone, but for the names in `_class`.
+        """
+        if self.table is not None and not any(True for node in self._examples for _ in says(node)):
+            return ()
+        return self.graph.nodes
+
+    @cached_property
+    def _examples(self) -> Sequence[Node]:
+        return self.graph.examples()
+
+    @cached_property
+    def contradictions(self) -> dict[str, str]:
+        """What contradicts itself in the shapes of `sound`: node to message."""
+        table = self.table
+        if table is not None and table.shapes_fit(self.graph, self.calls):
+            return {}
+        return self.inferred[1]
+
     @cached_property
     def cycles(self) -> list[list[Node]]:
         """The nodes of each cycle outside a loop, in file order."""
-        return find_cycles(self.graph)
+        return [] if self.table is not None else find_cycles(self.graph)
 
     @cached_property
     def unsound(self) -> set[int]:
@@ -281,8 +314,8 @@ def references(node: Node) -> Iterator[FuncRef]:
 
 
 def callers(graph: Graph) -> Iterator[Node]:
-    """The nodes that may call functions."""
-    for node in graph.nodes:
+    """Nodes that may call functions: all of them, or one of each kind where none has been made."""
+    for node in graph.examples():
         kind = node.kind
         if kind is None or kind.names_functions:
             yield node

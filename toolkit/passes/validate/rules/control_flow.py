@@ -22,9 +22,21 @@ from toolkit.passes.validate.subject import Body, Subject
 )  # fmt: skip
 def control_flow(subject: Subject) -> Iterator[Problem]:
     for body in subject.bodies:
+        if _fits_in_columns(body):
+            continue
         if any(node.is_control_flow for node in body.graph.nodes):
             yield from _edges(body)
             yield from _frames(body)
+
+
+def _fits_in_columns(body: Body) -> bool:
+    """Whether nodes of which none has been made are as they should be."""
+    table = body.table
+    if table is None:
+        return False
+    from toolkit.formats.table_frames import loops_fit  # NumPy is imported for large graphs alone
+
+    return loops_fit(table)
 
 
 def _edges(body: Body) -> Iterator[Problem]:

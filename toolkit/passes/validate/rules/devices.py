@@ -33,9 +33,17 @@ def devices(subject: Subject) -> Iterator[Problem]:
             elif finding.code == "colocation" and finding.level == ERROR and not body.function:
                 # in a function's body the other node may be its caller's
                 yield Problem("devices/colocation", finding.message, finding.node)
-        if any(node.device for node in body.graph.nodes):
+        if _has_devices(body):
             yield from _conflicts(body)
             yield from _kernels(body)
+
+
+def _has_devices(body: Body) -> bool:
+    """Whether any node asks for a device."""
+    table = body.table
+    if table is None:
+        return any(node.device for node in body.graph.nodes)
+    return any(table.devices[number] for number in table.used_devices())
 
 
 def _conflicts(body: Body) -> Iterator[Problem]:

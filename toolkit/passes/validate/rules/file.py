@@ -23,7 +23,7 @@ from toolkit.passes.validate.subject import Subject
     Rule("empty", Severity.WARNING, "a graph without nodes", "check what wrote it"),
 )
 def file(subject: Subject) -> Iterator[Problem]:
-    if not subject.graph.nodes and not len(subject.graph.library):
+    if not len(subject.graph) and not len(subject.graph.library):
         yield Problem("file/empty", "the graph has no nodes and no functions")
     if subject.folder is None:
         return

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any, TypeGuard, cast
 
 from toolkit.errors import GraphmillError, did_you_mean
@@ -43,8 +44,8 @@ _BRANCHES = frozenset({"If", "StatelessIf"})
 def functions(subject: Subject) -> Iterator[Problem]:
     library = subject.graph.library
     for body in subject.bodies:
-        for node in callers(body.graph):
-            yield from _calls(body, node, library)
+        for node in body.candidates(partial(_calls, body, library)):
+            yield from _calls(body, library, node)
         if body.function:
             yield from _results(body)
     yield from _graph(subject, library)
@@ -55,7 +56,7 @@ def functions(subject: Subject) -> Iterator[Problem]:
                 yield Problem("functions/gradient", message)
 
 
-def _calls(body: Body, node: Node, library: FunctionLibrary) -> Iterator[Problem]:
+def _calls(body: Body, library: FunctionLibrary, node: Node) -> Iterator[Problem]:
     refs = list(references(node))
     if not refs:
         return

@@ -5,14 +5,16 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Iterator
+from functools import partial
 
 from schemas.tensor_pb2 import TensorProto
 from toolkit.errors import GraphmillError
 from toolkit.graph import dtypes
 from toolkit.graph.kinds import NodeKind
+from toolkit.graph.node import Node
 from toolkit.passes.validate.finding import Severity
 from toolkit.passes.validate.registry import Problem, Rule, family
-from toolkit.passes.validate.subject import Subject
+from toolkit.passes.validate.subject import Body, Subject
 
 _FLOATING = {d.enum: d for d in (dtypes.float16, dtypes.bfloat16, dtypes.float32, dtypes.float64)}
 #: up to so many bytes a value is looked at without numpy, whose import takes longer
@@ -34,30 +36,32 @@ _FORMATS = {"float32": "f", "float64": "d"}
 )
 def numerics(subject: Subject) -> Iterator[Problem]:
     clean: set[NodeKind | None] = set()  # kinds of which there is nothing to say
-    for body, node in subject.nodes():
-        if node.op != "Const":
-            continue
-        kind = node.kind
-        if kind is not None:
-            kind = kind.like or kind
-            if kind in clean:
+    for body in subject.bodies:
+        for node in body.candidates(partial(_values_of, body)):
+            if node.op != "Const":
                 continue
-            clean.add(kind)  # until something is found
-        if node.base is None or "value" not in node.base.attr:
-            continue
-        tensor = node.base.attr["value"].tensor
-        if tensor.dtype not in _FLOATING:
-            continue
-        counts = _count(tensor)
-        if counts is None:
-            continue
-        total = max(1, math.prod(dim.size for dim in tensor.tensor_shape.dim))
-        for rule, what, count in zip(
-            ("nan", "infinity", "denormal"), ("NaN", "infinite", "denormal"), counts, strict=True
-        ):
-            if count:
-                clean.discard(kind)
-                yield Problem(f"numerics/{rule}", f"{count:,} of {total:,} values are {what}", node.name, body.function)
+            kind = node.kind
+            if kind is not None:
+                kind = kind.like or kind
+                if kind in clean:
+                    continue
+            problems = list(_values_of(body, node))
+            if not problems:
+                clean.add(kind)
+            yield from problems
+
+
+def _values_of(body: Body, node: Node) -> Iterator[Problem]:
+    if node.op != "Const" or node.base is None or "value" not in node.base.attr:
+        return
+    tensor = node.base.attr["value"].tensor
+    counts = _count(tensor) if tensor.dtype in _FLOATING else None
+    if counts is None:
+        return
+    total = max(1, math.prod(dim.size for dim in tensor.tensor_shape.dim))
+    for rule, what, count in zip(("nan", "infinity", "denormal"), ("NaN", "infinite", "denormal"), counts, strict=True):
+        if count:
+            yield Problem(f"numerics/{rule}", f"{count:,} of {total:,} values are {what}", node.name, body.function)
 
 
 def _count(tensor: TensorProto) -> tuple[int, int, int] | None:

@@ -72,7 +72,7 @@ def _attrs(body: Body) -> Iterator[Problem]:
     graph = body.graph
     producer = graph.versions.producer
     clean: set[NodeKind] = set()  # kinds of which there is nothing to say
-    for node in graph.nodes:
+    for node in body.candidates(lambda node: _attrs_of(body, node, producer)):
         kind = node.kind
         if kind is not None:
             kind = kind.like or kind  # which have lists in `_class`, all of them or none

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 from toolkit.graph.node import Node
 from toolkit.passes.validate.finding import Severity
 from toolkit.passes.validate.registry import Problem, Rule, family
-from toolkit.passes.validate.subject import Subject
+from toolkit.passes.validate.subject import Body, Subject
 
 
 @family(
@@ -17,7 +18,8 @@ from toolkit.passes.validate.subject import Subject
 )
 def reproducibility(subject: Subject) -> Iterator[Problem]:
     is_random = dict[tuple[int, str], bool]()  # by body and op
-    for body, node in subject.nodes():
+
+    def differs(body: Body, node: Node) -> Iterator[Problem]:
         key = (id(body), node.op)
         found = is_random.get(key)
         if found is None:
@@ -27,6 +29,10 @@ def reproducibility(subject: Subject) -> Iterator[Problem]:
         elif found and not node.attr_or("seed", 0) and not node.attr_or("seed2", 0):
             message = f"{node.op} has no seed: every run gives other numbers"
             yield Problem("reproducibility/unseeded", message, node.name, body.function)
+
+    for body in subject.bodies:
+        for node in body.candidates(partial(differs, body)):
+            yield from differs(body, node)
 
 
 def _is_random(node: Node) -> bool:

@@ -6,19 +6,20 @@ the files of its own folder, is a note; everything else is an error.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from toolkit.errors import GraphmillError, source_name
 from toolkit.formats.detect import STDIN_NAME
+from toolkit.graph.node import Node
 from toolkit.passes.validate.finding import Severity
 from toolkit.passes.validate.origins import Origins, is_inside
 from toolkit.passes.validate.registry import Problem, Rule, family
-from toolkit.passes.validate.subject import Subject
+from toolkit.passes.validate.subject import Body, Subject
 from toolkit.policy import outside
 from toolkit.policy.access import Access, Wish
 from toolkit.policy.check import wish
 from toolkit.policy.model_files import check_files
-from toolkit.policy.outside import MEANING, Reach
+from toolkit.policy.outside import MEANING, Reach, Row
 from toolkit.policy.rules import Policy
 
 _RULES = {
@@ -61,10 +62,7 @@ def security(subject: Subject) -> Iterator[Problem]:
     yield from _unbuilt(subject)
     origins = Origins(subject)
     access = _access(subject)
-    for body, node in subject.nodes():
-        rows = outside.rows(node.op)
-        if not rows or node.op in body.graph.library:
-            continue
+    for body, node, rows in _reaching(subject):
         told: dict[tuple[str, str], list[str]] = {}  # (rule, paths): what it does there
         for row in rows:
             paths = origins.paths(body, node, row)
@@ -97,6 +95,19 @@ def security(subject: Subject) -> Iterator[Problem]:
             ]
             rule = min((rule for rule, _ in told), key=_GRAVEST.index)
             yield Problem(f"security/{rule}", f"{node.op} {'; '.join(parts)}", node.name, body.function)
+
+
+def _reaching(subject: Subject) -> Iterator[tuple[Body, Node, Sequence[Row]]]:
+    """The nodes that may reach out of the model, and in which ways."""
+    library = subject.graph.library
+
+    def rows(node: Node) -> Sequence[Row]:
+        return () if node.op in library else outside.rows(node.op)
+
+    for body in subject.bodies:
+        for node in body.candidates(rows):
+            if found := rows(node):
+                yield body, node, found
 
 
 def _assets(subject: Subject) -> Iterator[Problem]:

@@ -16,6 +16,6 @@ from toolkit.passes.validate.subject import Subject
 )
 def shapes(subject: Subject) -> Iterator[Problem]:
     for body in subject.bodies:
-        for name, message in body.inferred[1].items():
+        for name, message in body.contradictions.items():
             rule = "shapes/noted" if "'_output_shapes' says" in message else "shapes/contradiction"
             yield Problem(rule, message, name or None, body.function)

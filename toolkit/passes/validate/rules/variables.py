@@ -30,6 +30,12 @@ _LISTS = ("variables", "trainable_variables", "local_variables", "model_variable
 def variables(subject: Subject) -> Iterator[Problem]:
     yield from _collections(subject)
     yield from _saver(subject)
+    table = subject.bodies[0].table
+    if table is not None:
+        from toolkit.passes.validate.columns import variables_fit  # NumPy is imported for large graphs alone
+
+        if variables_fit(table, _VARIABLES, _ASSIGNS, _SAVES, _PASS_ON):
+            return
     found = [node for node in subject.graph.nodes if node.op in _VARIABLES]
     if found:
         yield from _shared(found)

@@ -1,0 +1,146 @@
+"""Whether static shapes fit together in a graph whose nodes are a table.
+
+What is known of a node's outputs follows, for nearly all ops, from its kind and from what is known of its inputs. So
+nodes are put into classes of which the same is known: shapes, values and what handles hold. One node is made for each
+kind with inputs of the same classes, and its shape function is asked once for all of them (`toolkit.graph.infer`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from toolkit.errors import GraphmillError
+from toolkit.formats.node_columns import CONTROL, NodeColumns, chunks, ints
+from toolkit.graph.graph import Graph
+from toolkit.graph.infer import ShapeMap
+from toolkit.graph.node import MERGE_OPS, NEXT_ITERATION_OPS, Node, Output
+from toolkit.graph.shape import Shape
+from toolkit.graph.shapes import registry
+from toolkit.graph.shapes.calls import Calls
+
+#: stands in the key of a Merge of which only those inputs are meant that do not come around a loop
+_ENTERED = -1
+
+
+def shapes_fit(table: NodeColumns, graph: Graph, calls: Calls) -> bool:
+    """Whether no shape function contradicts what is known of its inputs; False where that cannot be told so.
+
+    Args:
+        table: of a graph in which nothing else is wrong (`toolkit.formats.table_check`).
+        graph: the one that has the table.
+        calls: what is known of functions.
+    """
+    if any(registry.looks_at_nodes(table.kinds.all[number].op) for number in table.used_kinds()):
+        return False
+    classes = _Classes(table, graph, calls)
+    try:
+        with classes.shapes.whole_graph():
+            return _fit(table, classes) and not calls.is_cut
+    except (GraphmillError, _ContradictionError):
+        return False
+
+
+class _ContradictionError(Exception):
+    """Some node has to be named."""
+
+
+class _Classes:
+    """What is known of nodes, each once.
+
+    Attributes:
+        shapes: what is known of the nodes that are made.
+    """
+
+    def __init__(self, table: NodeColumns, graph: Graph, calls: Calls):
+        self._table, self._graph = table, graph
+        self.shapes = ShapeMap(calls)
+        self.shapes.on_contradiction = self._contradict
+        self._nodes: list[Node] = []  # one of each class
+        self._numbers: dict[tuple[object, ...], int] = {}
+        self._known: dict[tuple[int, ...], int] = {}
+
+    def find(self, number: int, key: tuple[int, ...], inputs: Sequence[tuple[int, int]]) -> int:
+        """The class of a node of which nobody has heard yet.
+
+        Args:
+            key: what tells it from others: its kind and its inputs.
+            inputs: their classes, and which outputs of them.
+        """
+        node = self._made(number, inputs)
+        known = self.shapes.visit(node, strict=False)
+        held = [self.shapes.handle(Output(node, index)) for index in range(len(known))]
+        # of equal lists of shapes with other values there are several; each is hashed as the one object that it is
+        told = (known, *(None if handle is None else tuple(handle) for handle in held))
+        found = self._numbers.setdefault(told, len(self._nodes))
+        if found == len(self._nodes):
+            self._nodes.append(node)
+        kind = self._table.kinds.all[int(self._table.kind[number])]
+        if node.kind is not None and kind.is_shared and (registry.is_local(node.op) or node.op in MERGE_OPS):
+            self._known[key] = found
+        return found
+
+    @property
+    def known(self) -> dict[tuple[int, ...], int]:
+        """Classes by the keys of nodes that are alike."""
+        return self._known
+
+    def is_settled(self, number: int, found: int, inputs: Sequence[tuple[int, int]]) -> bool:
+        """Whether a loop's Merge is still of its class once all of its inputs are known."""
+        if any(self.shapes.handle(Output(self._nodes[at], index)) is not None for at, index in inputs):
+            return False
+        after: list[Shape] = self.shapes.visit(self._made(number, inputs), strict=False)
+        return after == self.shapes.of(self._nodes[found])
+
+    def _made(self, number: int, inputs: Sequence[tuple[int, int]]) -> Node:
+        node = self._table.example(self._graph, number)
+        node.inputs = [Output(self._nodes[at], index) for at, index in inputs]
+        return node
+
+    def _contradict(self, node: Node, error: GraphmillError) -> None:
+        raise _ContradictionError
+
+
+def _fit(table: NodeColumns, classes: _Classes) -> bool:
+    is_data = table.index != CONTROL
+    source, index, owner = table.source[is_data], table.index[is_data], table.owners()[is_data]
+    is_back = source >= owner
+    goes_around = table.has_op(NEXT_ITERATION_OPS)[source] & table.has_op(MERGE_OPS)[owner]
+    if (goes_around != is_back).any():
+        return False  # an order in which loops are not entered first
+    begin = np.concatenate((np.zeros(1, np.int64), np.cumsum(table.data_counts())))
+    kind = table.kinds.first[table.kind]
+    around = set(ints(owner[is_back]))
+    has_others = np.zeros(len(table), np.bool_)  # inputs that are not the first output of a node
+    has_others[owner[index > 0]] = True
+    found: list[int] = []
+    class_of, known = found.__getitem__, classes.known
+    for chunk in chunks(len(table)):
+        first, last = int(begin[chunk.start]), int(begin[chunk.stop])
+        sources, indices = ints(source[first:last]), ints(index[first:last])
+        begins, ends = ints(begin[chunk] - first), ints(begin[chunk.start + 1 : chunk.stop + 1] - first)
+        rows = zip(ints(kind[chunk]), begins, ends, ints(has_others[chunk]), strict=True)
+        for number, (at, a, b, has_more) in enumerate(rows, chunk.start):
+            edges: Sequence[int] = range(a, b)
+            if number in around:
+                edges = [edge for edge in edges if sources[edge] < number]
+                key = (at, _ENTERED, *(class_of(sources[edge]) for edge in edges), *(indices[edge] for edge in edges))
+            elif has_more:  # a kind has so many inputs always: this is no key of any without
+                key = (at, *map(class_of, sources[a:b]), *indices[a:b])
+            else:
+                key = (at, *map(class_of, sources[a:b]))
+            here = known.get(key)
+            if here is None:
+                here = classes.find(number, key, [(class_of(sources[edge]), indices[edge]) for edge in edges])
+            found.append(here)
+    settled: set[tuple[int, ...]] = set()
+    for number in around:
+        edges = range(int(begin[number]), int(begin[number + 1]))
+        inputs = [(found[int(source[edge])], int(index[edge])) for edge in edges]
+        key = (int(kind[number]), found[number], *(part for pair in inputs for part in pair))
+        if key not in settled:
+            if not classes.is_settled(number, found[number], inputs):
+                return False
+            settled.add(key)
+    return True
