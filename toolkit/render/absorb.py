@@ -10,11 +10,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from toolkit.graph import opdefs
+from toolkit.graph.kinds import NodeKind
 from toolkit.graph.node import CONTROL_FLOW_OPS, Node
 from toolkit.render import describe
 from toolkit.render.elements import LinkKind, Model, Scope
 
 _READS = frozenset({"ReadVariableOp"})
+_HAND_ON = frozenset({"Identity", "ReadVariableOp", "Snapshot", "_Arg"})
 # A box that uses more variables than this says how many.
 _MOST_VARIABLES = 3
 # With fewer boxes than this left, a picture of constants alone would show nothing.
@@ -36,25 +38,36 @@ class Absorbed:
     noted: set[int] = field(default_factory=set[int])
 
 
-def absorb(model: Model) -> Absorbed:
+def data_users(model: Model) -> list[list[int]]:
+    """For each element those that use what it puts out, in the order of the links."""
+    users: list[list[int]] = [[] for _ in model.elements]
+    for src, dst, kind, _, _ in model.links:
+        if kind is not LinkKind.CONTROL:
+            users[src].append(dst)
+    return users
+
+
+def absorb(model: Model, users: list[list[int]]) -> Absorbed:
     """Choose what is absorbed, and take it out of its scope.
 
     Constants, and expressions of constants only, go into what uses them; so does a variable's read with one
     user. Elements in a variable's own scope stay there. Linear.
+
+    Args:
+        users: see `data_users`.
     """
     count = len(model.elements)
-    users: list[list[int]] = [[] for _ in range(count)]
     inputs = [0] * count
-    blocked = bytearray(count)  # has a control input, or is waited for
-    for link in model.links:
-        if link.kind is LinkKind.CONTROL:
-            blocked[link.dst] = 1
+    blocked = bytearray(count)  # has a control input
+    waited: set[int] = set()
+    for src, dst, kind, _, _ in model.links:
+        if kind is LinkKind.CONTROL:
+            blocked[dst] = 1
+            waited.add(src)
         else:
-            users[link.src].append(link.dst)
-            inputs[link.dst] += 1
+            inputs[dst] += 1
     constant = _constant_valued(model, users, inputs, blocked)
     handles = _variable_handles(model)
-    waited = {link.src for link in model.links if link.kind is LinkKind.CONTROL}
     out = Absorbed()
     chosen = [
         e.id
@@ -72,7 +85,9 @@ def absorb(model: Model) -> Absorbed:
     if count - len(chosen) < _LEAST_LEFT:
         return out
     wanted = set(chosen)
-    ids = {(e.node.graph, e.node.id): e.id for e in model.elements if e.op != "Const"}
+    ids: dict[tuple[object, int], int] = {}
+    if any(not users[i] for i in chosen):  # barriers
+        ids = {(e.node.graph, e.node.id): e.id for e in model.elements if e.op != "Const"}
     for i in chosen:
         host = i
         seen = {i}
@@ -93,15 +108,14 @@ def absorb(model: Model) -> Absorbed:
     return out
 
 
-def absorb_passed_through(model: Model, out: Absorbed) -> None:
+def absorb_passed_through(model: Model, out: Absorbed, users: list[list[int]]) -> None:
     """Let the node that calls a function stand for arguments that the body only hands back, or never uses.
 
     Loops carry everything their body or condition reads, so most of their arguments are of this kind.
+
+    Args:
+        users: see `data_users`.
     """
-    users: list[list[int]] = [[] for _ in model.elements]
-    for link in model.links:
-        if link.kind is not LinkKind.CONTROL:
-            users[link.src].append(link.dst)
     gone: set[int] = set()
     for element in model.elements:
         lead = _lead(element.scope) if element.op == "_Arg" else None
@@ -245,12 +259,15 @@ def _variable_handles(model: Model) -> dict[int, int]:
     functions do, not about how handles get there.
     """
     found: dict[int, int] = {}
+    variables = [e.id for e in model.elements if e.op == "VarHandleOp"]
+    if not variables:
+        return found
     by_source: dict[int, list[int]] = {}
     for link in model.links:
         op = model.elements[link.dst].op
         if op in _READS or (op == "_Arg" and link.kind is LinkKind.REFERENCE):
             by_source.setdefault(link.src, []).append(link.dst)
-    ready = [e.id for e in model.elements if e.op == "VarHandleOp" and e.id in by_source]
+    ready = [i for i in variables if i in by_source]
     found.update((i, i) for i in ready)
     for i in ready:  # grows while we walk it
         for target in by_source.get(i, []):
@@ -268,9 +285,15 @@ def _variable_text(model: Model, variable: int) -> str:
 
 def _write_notes(model: Model, out: Absorbed, constant: bytearray, handles: dict[int, int]) -> None:
     variables: dict[int, int] = {}
-    sources = {link.dst: link.src for link in reversed(model.links) if link.kind is not LinkKind.CONTROL}
+    hands_on = bytearray(element.op in _HAND_ON for element in model.elements)
+    sources: dict[int, int] = {}
+    for src, dst, kind, _, _ in model.links:
+        if hands_on[dst] and kind is not LinkKind.CONTROL:
+            sources.setdefault(dst, src)
+    host = out.host
+    texts: dict[NodeKind, str] = {}  # of constants that are alike
     for link in model.links:
-        if link.kind is LinkKind.CONTROL or link.src not in out.host or link.dst in out.host:
+        if link[0] not in host or link[1] in host or link[2] is LinkKind.CONTROL:
             continue
         if not constant[link.src]:
             variable = handles.get(link.src)
@@ -283,7 +306,13 @@ def _write_notes(model: Model, out: Absorbed, constant: bytearray, handles: dict
             continue
         source = model.elements[link.src]
         # An Identity or Reshape of one weight still is that weight to the reader.
-        text = describe.constant_text(_origin(model, source.id, sources))
+        origin = _origin(model, source.id, sources)
+        alike = origin.source if origin.changed_attrs is None else None
+        text = texts.get(alike) if isinstance(alike, NodeKind) else None
+        if text is None:
+            text = describe.constant_text(origin)
+            if isinstance(alike, NodeKind):
+                texts[alike] = text
         name = describe.input_name(model.elements[link.dst].op, link.dst_input)
         out.notes.setdefault(link.dst, []).append(f"{name} {text}".strip())
 
@@ -293,10 +322,14 @@ def _write_notes(model: Model, out: Absorbed, constant: bytearray, handles: dict
 
 
 def _origin(model: Model, start: int, sources: Mapping[int, int]) -> Node:
-    """The constant that an element hands on, through Identity nodes and the arguments of functions."""
+    """The constant that an element hands on, through Identity nodes and the arguments of functions.
+
+    Args:
+        sources: by element that hands something on (`_HAND_ON`), what it takes first.
+    """
     here = start
     for _ in range(_LONGEST_WAY):
-        if model.elements[here].op not in ("Identity", "ReadVariableOp", "Snapshot", "_Arg") or here not in sources:
+        if here not in sources:
             break
         here = sources[here]
     return model.elements[here].node

@@ -19,9 +19,12 @@ def bundle(scene: Scene, noted: set[int]) -> None:
     asides = {id(box) for box in scene.asides}
     owner = scene.owner
     for number, link in enumerate(scene.model.links):
-        src, dst = owner[link.src], owner[link.dst]
-        feeds_itself = link.src == link.dst and isinstance(src, Box)  # only in broken graphs, where it is what matters
-        if (src is dst and not feeds_itself) or encloses(src, dst) or encloses(dst, src):
+        src, dst = owner[link[0]], owner[link[1]]
+        if src is dst:
+            is_inner = link.src != link.dst or not isinstance(src, Box)  # what feeds itself is broken: that matters
+        else:
+            is_inner = encloses(src, dst) or encloses(dst, src)
+        if is_inner:
             scene.inner += 1
         elif link.src in noted or link.dst in noted:
             scene.noted += 1

@@ -81,14 +81,13 @@ def move_aside(model: Model) -> Scope:
 def _inputs_of(model: Model, parts: tuple[list[Scope], list[int]]) -> list[int]:
     """Placeholders outside these parts that only they use, such as the file name of a SavedModel's saver."""
     inside = {i for scope in parts[0] for i in scope.all_elements()} | set(parts[1])
-    users: dict[int, list[int]] = {}
-    for link in model.links:
-        users.setdefault(link.src, []).append(link.dst)
-    return [
-        e.id
-        for e in model.elements
-        if e.op in PLACEHOLDERS and e.id not in inside and e.id in users and inside.issuperset(users[e.id])
-    ]
+    if not inside:
+        return []
+    users: dict[int, list[int]] = {e.id: [] for e in model.elements if e.op in PLACEHOLDERS and e.id not in inside}
+    for link in model.links if users else ():
+        if link.src in users:
+            users[link.src].append(link.dst)
+    return [i for i, found in users.items() if found and inside.issuperset(found)]
 
 
 def _close_parts(model: Model, part: Scope, picks: dict[str, tuple[list[Scope], list[int]]]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from functools import cache
+from typing import Any, cast
 
 from toolkit.errors import GraphmillError
 from toolkit.graph import opdefs
@@ -13,6 +14,7 @@ from toolkit.graph.bodies import FunctionBody, instantiate
 from toolkit.graph.expansion import Expansion, expansion
 from toolkit.graph.functions import FunctionLibrary
 from toolkit.graph.graph import Graph
+from toolkit.graph.kinds import NodeKind
 from toolkit.graph.node import ENTER_OPS, Node
 from toolkit.render.elements import Element, Link, LinkKind, Model, Scope
 
@@ -90,9 +92,12 @@ class _Builder:
     def add_graph(self, graph: Graph, top: Scope) -> dict[int, Element]:
         """Add the nodes of one graph under `top`; returns the elements by node id."""
         prefix = top.path
-        elements = [self._place(node, prefix, top) for node in graph.nodes]
+        scopes = {"": top}
+        elements = [self._place(node, prefix, scopes) for node in graph.nodes]
         calls: list[tuple[Element, list[tuple[str, FuncRef]]]] = []
         for element in elements:
+            if not _function_attrs(element.op) and element.op not in graph.library:
+                continue
             if refs := _function_refs(element.node, graph):
                 element.calls = tuple(ref.name for _, ref in refs)
                 calls.append((element, refs))
@@ -106,12 +111,21 @@ class _Builder:
             _frame_scopes(graph, elements, top)
         return {element.node.id: element for element in elements}
 
-    def _place(self, node: Node, prefix: str, top: Scope) -> Element:
-        scope = top
-        *path, _ = node.name.split("/")
-        for part in path:
-            scope = scope.child(part or "(empty)")
-        return self.model.add(prefix + node.name, node, scope)
+    def _place(self, node: Node, prefix: str, scopes: dict[str, Scope]) -> Element:
+        """Add a node to its scope.
+
+        Args:
+            scopes: by the path that names begin with, as far as known; more are added.
+        """
+        name = node.name
+        path = name[: name.rfind("/") + 1]
+        scope = scopes.get(path)
+        if scope is None:
+            scope = scopes[""]
+            for part in path.split("/")[:-1]:
+                scope = scope.child(part or "(empty)")
+            scopes[path] = scope
+        return self.model.add(prefix + name if prefix else name, node, scope)
 
     def _size(self, library: FunctionLibrary, name: str) -> int:
         """The nodes of a function and of what it calls."""
@@ -176,11 +190,21 @@ class _Builder:
         """Add the links of one graph. Element ids follow node ids up to an offset that calls break up."""
         links = self.model.links
         ids = {element.node.id: element.id for element in elements}
+        kinds: dict[tuple[str, object, int], LinkKind] = {}  # by what nodes have in common
+        new = cast("Any", tuple).__new__
         for element in elements:
-            node = element.node
-            call = opened.get(node.id)
+            node, target = element.node, element.id
+            call = opened.get(node.id) if opened else None
             for position, (src, index) in enumerate(node.inputs):
-                kind = LinkKind.REFERENCE if _is_reference(src, index) else LinkKind.DATA
+                source = src.source
+                is_alike = isinstance(source, NodeKind) and src.changed_attrs is None
+                key = (src.op, source if is_alike else src, index)
+                kind = kinds.get(key)
+                if kind is None:
+                    kind = kinds[key] = LinkKind.REFERENCE if _is_reference(src, index) else LinkKind.DATA
+                if call is None and src.id not in opened:  # as nearly always
+                    links.append(new(Link, (ids[src.id], target, kind, index, position)))
+                    continue
                 sources = [(ids[src.id], index)]
                 source_call = opened.get(src.id)
                 if source_call is not None:

@@ -133,10 +133,14 @@ class Scope:
         while stack:
             scope = stack.pop()
             yield scope
-            stack.extend(reversed(scope.scopes))
+            if scope.scopes:
+                stack += scope.scopes[::-1]
 
     def all_elements(self) -> Iterator[int]:
         """The elements in it at any depth."""
+        if not self.scopes:  # as most scopes
+            yield from self.elements
+            return
         for scope in self.walk():
             yield from scope.elements
 
@@ -183,8 +187,11 @@ class Model:
     def count_sizes(self) -> None:
         """Fill in `Scope.size`, and forget scopes in which nothing is left."""
         for scope in reversed(list(self.root.walk())):
-            scope.scopes = [s for s in scope.scopes if s.size]
-            scope.size = len(scope.elements) + sum(s.size for s in scope.scopes)
+            size = len(scope.elements)
+            if scope.scopes:
+                scope.scopes = [s for s in scope.scopes if s.size]
+                size += sum([s.size for s in scope.scopes])
+            scope.size = size
 
     def move(self, element: Element, scope: Scope) -> None:
         """Put an element into another scope. Linear in the scope it leaves; use `Scope.elements` for many."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass
 
 from toolkit.render import describe
 from toolkit.render.elements import LinkKind, Model, Scope, relative_name
@@ -33,7 +34,7 @@ def fold(model: Model, top: Scope, *, noted: Collection[int] = (), series: bool 
     Args:
         noted: elements that are text in their users; like members may differ in them.
     """
-    signatures = _signatures(model, top)
+    known = _Known(_signatures(model, top), _firsts(top))
     incoming: list[list[int]] = [[] for _ in model.elements]
     for number, link in enumerate(model.links):
         if link.src not in noted:
@@ -43,18 +44,40 @@ def fold(model: Model, top: Scope, *, noted: Collection[int] = (), series: bool 
             continue
         # Prefixes first: members of one block belong together more than the same member of every block.
         if sections and len(scope.scopes) + len(scope.elements) > LEVEL_MOST:
-            _divide(model, scope, signatures, incoming, by_prefix)
-            _divide(model, scope, signatures, incoming, by_pattern)
+            _divide(model, scope, known, incoming, by_prefix)
+            _divide(model, scope, known, incoming, by_pattern)
         if series:
-            _fold_level(model, scope, signatures, incoming)
+            _fold_level(model, scope, known, incoming)
         if sections:
             for inner in scope.scopes:
                 if inner.kind == "section" and series:
-                    _fold_level(model, inner, signatures, incoming)
+                    _fold_level(model, inner, known, incoming)
         for level in list(_made(scope)) if sections else ():
             if len(level.scopes) + len(level.elements) > LEVEL_MOST:
-                _divide(model, level, signatures, incoming, by_position)
+                _divide(model, level, known, incoming, by_position)
     _count(top)
+
+
+@dataclass(slots=True)
+class _Known:
+    """What is known of scopes by `id`; what they hold at any depth stays the same while they are folded.
+
+    Attributes:
+        signatures: see `_signatures`.
+        firsts: the first of the elements in each.
+    """
+
+    signatures: dict[int, int]
+    firsts: dict[int, int]
+
+
+def _firsts(top: Scope) -> dict[int, int]:
+    found: dict[int, int] = {}
+    for scope in reversed(list(top.walk())):
+        inner = [found[id(each)] for each in scope.scopes if id(each) in found]
+        if inner or scope.elements:
+            found[id(scope)] = min([*inner, *scope.elements])
+    return found
 
 
 def _made(scope: Scope) -> Iterator[Scope]:
@@ -77,11 +100,14 @@ def _signatures(model: Model, top: Scope) -> dict[int, int]:
     for scope in scopes[1:]:
         depth[id(scope)] = depth[id(scope.parent)] + 1
     inner_links: dict[int, int] = defaultdict(int)
-    for link in model.links:
-        a, b = model.elements[link.src], model.elements[link.dst]
-        common = _common(a.scope, b.scope, depth)
+    elements = model.elements
+    for src, dst, kind, output, position in model.links:
+        a, b = elements[src], elements[dst]
+        common = a.scope
+        if common is not b.scope:
+            common = _common(common, b.scope, depth)
         if common is not None:
-            inner_links[id(common)] += hash((a.op, b.op, int(link.kind), link.src_output, link.dst_input))
+            inner_links[id(common)] += hash((a.op, b.op, int(kind), output, position))
     result: dict[int, int] = {}
     for scope in reversed(scopes):
         # hash() of text varies between runs; signatures are only compared within one.
@@ -91,13 +117,21 @@ def _signatures(model: Model, top: Scope) -> dict[int, int]:
     return result
 
 
-def _signature(model: Model, scope: Scope, signatures: dict[int, int]) -> int:
+def _signature(model: Model, scope: Scope, known: _Known) -> int:
     """The signature of a scope; that of one made by folding is found when first asked for."""
-    known = signatures.get(id(scope))
-    if known is None:
+    found = known.signatures.get(id(scope))
+    if found is None:
         ops = sorted(model.elements[i].op for i in scope.all_elements())
-        known = signatures[id(scope)] = hash((scope.kind, tuple(ops)))
-    return known
+        found = known.signatures[id(scope)] = hash((scope.kind, tuple(ops)))
+    return found
+
+
+def _first(scope: Scope, known: _Known) -> int:
+    """The first element of a scope; that of one made by folding is found when first asked for."""
+    found = known.firsts.get(id(scope))
+    if found is None:
+        found = known.firsts[id(scope)] = min(scope.all_elements(), default=0)
+    return found
 
 
 def _common(a: Scope | None, b: Scope | None, depth: dict[int, int]) -> Scope | None:
@@ -114,12 +148,9 @@ def _common(a: Scope | None, b: Scope | None, depth: dict[int, int]) -> Scope | 
     return a
 
 
-def _members(model: Model, scope: Scope, signatures: dict[int, int]) -> list[Member]:
+def _members(model: Model, scope: Scope, known: _Known) -> list[Member]:
     """The members of a level in file order, with who feeds whom."""
-    members = [
-        Member(s.label, s, None, min(s.all_elements(), default=0), _signature(model, s, signatures))
-        for s in scope.scopes
-    ]
+    members = [Member(s.label, s, None, _first(s, known), _signature(model, s, known)) for s in scope.scopes]
     members += [
         Member(relative_name(model.elements[i], scope), None, i, i, hash(("op", model.elements[i].op)))
         for i in scope.elements
@@ -147,11 +178,11 @@ def _connect(model: Model, members: Sequence[Member], incoming: Sequence[Sequenc
                     members[src].after.add(position)
 
 
-def _fold_level(model: Model, scope: Scope, signatures: dict[int, int], incoming: Sequence[Sequence[int]]) -> None:
+def _fold_level(model: Model, scope: Scope, known: _Known, incoming: Sequence[Sequence[int]]) -> None:
     """Fold runs of members of one name pattern and one structure that form a chain or stand side by side."""
     if scope.kind in ("variable", "series"):
         return
-    members = _members(model, scope, signatures)
+    members = _members(model, scope, known)
     templates: dict[tuple[str, int], list[tuple[int, int]]] = defaultdict(list)
     for position, member in enumerate(members):
         if member.element is not None and model.elements[member.element].op in _NEVER_FOLDED:
@@ -239,7 +270,7 @@ def _gather(model: Model, scope: Scope, groups: Sequence[Group], kind: str) -> l
 def _divide(
     model: Model,
     scope: Scope,
-    signatures: dict[int, int],
+    known: _Known,
     incoming: Sequence[Sequence[int]],
     how: Callable[[Sequence[Member]], list[Group]],
 ) -> None:
@@ -247,7 +278,7 @@ def _divide(
     stack = [scope]
     while stack:
         level = stack.pop()
-        members = _members(model, level, signatures)
+        members = _members(model, level, known)
         if len(members) <= (LEVEL_MOST if level is scope else SERIES_LEAST * 4):
             continue
         groups = how(members)

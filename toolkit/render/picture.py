@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from toolkit.errors import UsageError, about_option, did_you_mean
 from toolkit.graph.graph import Graph
-from toolkit.render.absorb import Absorbed, absorb, absorb_passed_through, lead_scopes, simplify
+from toolkit.render.absorb import Absorbed, absorb, absorb_passed_through, data_users, lead_scopes, simplify
 from toolkit.render.auxiliary import move_aside
 from toolkit.render.build import build_model
 from toolkit.render.colors import ColorInput, check_mode, color_scene, find_mode
@@ -110,9 +110,12 @@ def arrange(model: Model, *, auxiliary: str = "aside", folding: bool = True) -> 
     _check_auxiliary(auxiliary)
     lead_scopes(model)
     model.count_sizes()
-    absorbed = absorb(model) if auxiliary != "inline" else Absorbed()
+    absorbed = Absorbed()
     if auxiliary != "inline":
-        absorb_passed_through(model, absorbed)
+        users = data_users(model)
+        absorbed = absorb(model, users)
+        absorb_passed_through(model, absorbed, users)
+        del users  # of a large graph they are much
     aside = move_aside(model) if auxiliary != "inline" else None
     simplify(model)
     if folding:
