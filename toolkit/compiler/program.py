@@ -201,21 +201,24 @@ class Program:
         self.frames: list[StaticFrame] = [by_id[node.id] for node in ordered]
         self.is_asynchronous = any(step.kind is Kind.ASYNC or step.role is Role.SEND for step in self.steps)
         self.needs_tokens = self.is_asynchronous or any(step.node.op in CONTROL_FLOW_OPS for step in self.steps)
-        for step, frame in zip(self.steps, self.frames, strict=True):
-            if step.role is Role.RETVAL and frame.parent is not None:
+        arguments = [step for step in self.steps if step.role is Role.ARG]
+        results = [step for step in self.steps if step.role is Role.RETVAL]
+        for step in results:
+            frame = by_id[step.node.id]
+            if frame.parent is not None:
                 raise GraphError(
                     f"it is inside the loop '{frame.name}' and has a value in each iteration; fetch what leaves the "
                     "loop through an Exit",
                     node=step.node.inputs[0].node.name,
                 )
-        self.num_arguments = sum(step.role is Role.ARG for step in self.steps)
+        self.num_arguments = len(arguments)
         #: (which, type, array type) of the arguments that are tensors
         self.argument_types = [
             (step.index, dtype, dtype.numpy)
-            for step in self.steps
-            if step.role is Role.ARG and (dtype := step.node.output_types[0]).base.kind not in "rv" and not dtype.is_ref
+            for step in arguments
+            if (dtype := step.node.output_types[0]).base.kind not in "rv" and not dtype.is_ref
         ]
-        self.num_results = 1 + max((s.index for s in self.steps if s.role is Role.RETVAL), default=-1)
+        self.num_results = 1 + max((step.index for step in results), default=-1)
         self.is_part = False
         self.by_value: frozenset[int] = frozenset()
         self.beside: Sequence[Program] = ()
@@ -365,22 +368,19 @@ class _Kernels:
 def _make_step(node: Node, position: list[int], kernels: _Kernels) -> Step:
     form = kernels.form(node)
     role, wanted = form.role, form.wanted
-    given = node.inputs
     controls = [position[src.id] for src in node.control_inputs]
-    if role in (Role.KERNEL, Role.RETVAL):
-        for i, (src, _) in enumerate(node.inputs):
-            variable = _variable_read(src) if src.op == "Identity" else None
-            if variable is not None:
-                if given is node.inputs:
-                    given = list(given)
-                given[i] = variable
-                if position[src.id] not in controls:
-                    controls.append(position[src.id])
-    if len(wanted) != len(given):
+    if len(wanted) != len(node.inputs):
         raise _bad_inputs(node)
     inputs: list[tuple[int, int]] = []
     deref: tuple[int, ...] = ()
-    for i, (src, index) in enumerate(given):
+    reads = role is Role.KERNEL or role is Role.RETVAL
+    for i, (src, index) in enumerate(node.inputs):
+        if reads and src.op == "Identity":
+            variable = _variable_read(src)
+            if variable is not None:
+                if position[src.id] not in controls:
+                    controls.append(position[src.id])
+                src, index = variable
         types, want = src.output_types, wanted[i]
         found = types[index] if 0 <= index < len(types) else None
         if found is not want:

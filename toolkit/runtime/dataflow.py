@@ -8,14 +8,12 @@ from __future__ import annotations
 import enum
 import functools
 from collections.abc import Sequence
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias
 
 from toolkit.compiler.program import Program, Role, Step
 from toolkit.graph.frames import StaticFrame
 from toolkit.kernels.context import DEAD
 from toolkit.kernels.registry import Kind
-
-T = TypeVar("T")
 
 
 class Action(enum.IntEnum):
@@ -65,37 +63,47 @@ class NodeItem:
 
     def __init__(self, step: Step):
         self.step = step
-        self.role = step.role
-        self.action = _ACTIONS.get(step.role, Action.OTHER)
-        if step.role is Role.KERNEL and step.kind is Kind.PURE and not step.deref:
-            self.action = Action.PURE
-        elif step.deref or _is_n_way(step):
-            self.action = Action.OTHER
+        self.role = role = step.role
         self.compute = step.compute
-        self.is_merge = step.role is Role.MERGE
-        self.num_inputs = len(step.inputs)
+        self.num_inputs = count = len(step.inputs)
         self.num_outputs = step.num_outputs
-        controls = len(step.controls)
-        self.pending = controls * 2 + 1 if self.is_merge else self.num_inputs + controls
+        self.is_merge = False
+        self.pending = count + len(step.controls)
+        self.passes_deadness = False
         # a list for those alone who have edges: large graphs have a great many nodes
         self.data_edges = self.merge_edges = _NO_EDGES
         self.control_edges = _NO_CONTROL
         self.local = self.base = self.stop = 0
-        self.blanks = _blanks(self.num_inputs)
-        self.fixed: Sequence[Any] = (step.constant,) if step.role is Role.CONSTANT else _dead(step.num_outputs)
-        self.passes_deadness = step.role is Role.KERNEL or step.role is Role.SWITCH
+        self.blanks = _blanks(count)
         self.cost_ns = 0
         self.frame_name = ""  # of an Enter: the loop it leads into
         self.is_constant = False  # of an Enter: the value is the same in all iterations
-        if step.role is Role.ENTER:
+        self.fixed: Sequence[Any]
+        if role is Role.CONSTANT:
+            self.action = Action.OTHER if step.deref else Action.CONSTANT
+            self.fixed = (step.constant,)
+            return
+        self.fixed = _dead(step.num_outputs)
+        if role is Role.KERNEL:
+            self.action = Action.PURE if step.kind is Kind.PURE and not step.deref else Action.OTHER
+            self.passes_deadness = True
+            return
+        self.action = Action.OTHER if step.deref or _is_n_way(step) else _ACTIONS.get(role, Action.OTHER)
+        if role is Role.MERGE:
+            self.is_merge = True
+            self.pending = len(step.controls) * 2 + 1
+        elif role is Role.SWITCH:
+            self.passes_deadness = True
+        elif role is Role.ENTER:
             self.frame_name = step.node.attr("frame_name").decode()
             self.is_constant = step.node.attr("is_constant", False)
 
 
-Edges: TypeAlias = Sequence[tuple[NodeItem, int, int, int]]
-ControlEdges: TypeAlias = Sequence[tuple[NodeItem, int]]
-_NO_EDGES: Edges = ()
-_NO_CONTROL: ControlEdges = ()
+Edges: TypeAlias = list[tuple[NodeItem, int, int, int]]
+ControlEdges: TypeAlias = list[tuple[NodeItem, int]]
+#: of all who have none; never added to
+_NO_EDGES: Edges = []
+_NO_CONTROL: ControlEdges = []
 
 
 @functools.cache  # there are as many as nodes have inputs
@@ -125,50 +133,55 @@ class FrameInfo:
         self.no_inputs: list[Any] = []
 
 
-def _append(edges: list[list[T] | None], src: int, edge: T) -> None:
-    known = edges[src]
-    if known is None:
-        edges[src] = [edge]
-    else:
-        known.append(edge)
-
-
 def lay_out(program: Program) -> tuple[list[NodeItem], dict[str, FrameInfo]]:
     """The nodes of a program with their edges, and the layout of each frame by name."""
     nodes = [NodeItem(step) for step in program.steps]
     layouts = {frame.name: FrameInfo(frame) for frame in program.all_frames}
+    before: StaticFrame | None = None
+    layout, pending = FrameInfo(StaticFrame("", None)), list[int]()
     for node, frame in zip(nodes, program.frames, strict=True):
-        layout = layouts[frame.name]
-        node.local = len(layout.pending)
-        node.base = layout.num_inputs
-        node.stop = node.base + node.num_inputs
-        layout.pending.append(node.pending)
-        layout.num_inputs += node.num_inputs
+        if frame is not before:
+            before, layout = frame, layouts[frame.name]
+            pending = layout.pending
+        node.local = len(pending)
+        node.base = base = layout.num_inputs
+        node.stop = layout.num_inputs = base + node.num_inputs
+        pending.append(node.pending)
     for layout in layouts.values():
         layout.none_dead = [0] * len(layout.pending)
         layout.no_inputs = [None] * layout.num_inputs
-    data: list[list[tuple[NodeItem, int, int, int]] | None] = [None] * len(nodes)
-    control: list[list[tuple[NodeItem, int]] | None] = [None] * len(nodes)
-    merge: list[list[tuple[NodeItem, int, int, int]] | None] = [None] * len(nodes)
     for node in nodes:
-        into = merge if node.is_merge else data
+        step = node.step
+        if node.is_merge:
+            _lead_into_merge(nodes, node, step)
+            continue
         local, position = node.local, node.base
-        for src, index in node.step.inputs:
-            _append(into, src, (node, local, position, index))
-            position += 1
-        for src in node.step.controls:
-            if node.is_merge:
-                _append(merge, src, (node, local, -1, 0))
+        for src, index in step.inputs:
+            source = nodes[src]
+            edges = source.data_edges
+            if edges:
+                edges.append((node, local, position, index))
             else:
-                _append(control, src, (node, local))
-    for node, own, waiting, joined in zip(nodes, data, control, merge, strict=True):
-        if own is not None:
-            node.data_edges = own
-        if waiting is not None:
-            node.control_edges = waiting
-        if joined is not None:
-            node.merge_edges = joined
+                source.data_edges = [(node, local, position, index)]
+            position += 1
+        for src in step.controls:
+            source = nodes[src]
+            if source.control_edges:
+                source.control_edges.append((node, local))
+            else:
+                source.control_edges = [(node, local)]
     return nodes, layouts
+
+
+def _lead_into_merge(nodes: list[NodeItem], node: NodeItem, step: Step) -> None:
+    edges = [(src, (node, node.local, node.base + number, index)) for number, (src, index) in enumerate(step.inputs)]
+    edges += [(src, (node, node.local, -1, 0)) for src in step.controls]
+    for src, edge in edges:
+        source = nodes[src]
+        if source.merge_edges:
+            source.merge_edges.append(edge)
+        else:
+            source.merge_edges = [edge]
 
 
 class IterationState:

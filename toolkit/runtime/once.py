@@ -21,6 +21,7 @@ from toolkit.compiler.importer.effects import ASSIGNS, HANDLES, READERS, initial
 from toolkit.compiler.program import Program, Role
 from toolkit.errors import GraphmillError
 from toolkit.graph.garbage import no_collection
+from toolkit.graph.kinds import NodeKind
 from toolkit.kernels.registry import Kind
 from toolkit.runtime.dataflow import FrameState, IterationState, NodeItem
 from toolkit.runtime.step import DeviceStep
@@ -96,10 +97,14 @@ def is_repeatable(program: Program, running: DeviceStep, seen: set[int] | None =
     if program.memory is not None or program.is_asynchronous or program.is_part or program.beside:
         return False
     assigns = initialises(program)
+    pure: set[NodeKind] = set()  # kinds whose nodes only compute
     for step in program.steps:
         if step.role is not Role.KERNEL:
             if step.role is Role.SEND or step.role is Role.SEGMENT:
                 return False
+            continue
+        kind = step.node.kind
+        if kind is not None and kind in pure and step.kind is Kind.PURE:
             continue
         op = step.node.op
         if op in READERS or op in HANDLES or (assigns and op in ASSIGNS):
@@ -110,6 +115,8 @@ def is_repeatable(program: Program, running: DeviceStep, seen: set[int] | None =
             continue
         if step.kind is not Kind.PURE or any(dtype.is_ref for dtype in step.node.input_types):
             return False
+        if kind is not None and kind.is_shared:
+            pure.add(kind)
     return True
 
 
@@ -135,16 +142,16 @@ class _Counted(TokenExecution):
     def _activate(
         self, node: NodeItem, outputs: Sequence[Any], is_dead: bool, frame: FrameState, iteration: IterationState
     ) -> None:
-        self._nodes -= 1
-        if not self._nodes % _LOOK:
+        left = self._nodes = self._nodes - 1
+        if not left % _LOOK:
             self.running.check_cancelled()
         for output in outputs:
             if output.__class__ is np.ndarray:
                 self._bytes -= output.nbytes
-        if self._nodes < 0 or self._bytes < 0:
+        if left < 0 or self._bytes < 0:
             self.ready.clear()  # nothing follows any more: the loop over what is ready ends
             return
-        super()._activate(node, outputs, is_dead, frame, iteration)
+        TokenExecution._activate(self, node, outputs, is_dead, frame, iteration)  # `super` is a call more for each node
 
     def _check_complete(self) -> None:
         if self._nodes < 0 or self._bytes < 0:
