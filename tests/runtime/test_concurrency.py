@@ -16,6 +16,9 @@ from hypothesis import strategies as st
 
 from tests.patience import HUNG
 from tests.runtime.oracle import Both, our_graph
+from toolkit import client
+from toolkit.client.script_ops import py_func
+from toolkit.errors import CancelledError
 from toolkit.graph.graph import Graph
 from toolkit.runtime.session import Session
 
@@ -254,3 +257,41 @@ def test_closing_while_others_run(both: Both) -> None:
         thread.join(HUNG)
         assert not thread.is_alive()
     assert len(outcomes) == 6 and set(outcomes) <= {"CancelledError", "UsageError"}
+
+
+@pytest.mark.parametrize("is_callable", [False, True])
+def test_a_step_that_another_thread_closes_is_cancelled(is_callable: bool) -> None:
+    """Its variables have no values any more then, which is no mistake of whoever ran it."""
+    begun, go = threading.Event(), threading.Event()
+
+    def hold() -> Any:
+        begun.set()
+        assert go.wait(HUNG)
+        return np.float32(1)
+
+    def variable() -> Any:
+        return client.ops.variable_v2(shape=[], dtype=client.float32, shared_name="v")
+
+    with client.Graph().as_default() as graph:
+        init = client.ops.assign(variable(), client.constant(2.0))
+        with client.control_dependencies([py_func(hold, [], client.float32)]):
+            y = client.identity(variable())
+    session = Session(graph, force_tokens=True)  # which looks for variables when it is their turn
+    session.run(init)
+    errors: list[BaseException] = []
+    step = session.make_callable(y) if is_callable else lambda: session.run(y)
+
+    def work() -> None:
+        try:
+            step()
+        except Exception as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
+    assert begun.wait(HUNG)
+    session.close()
+    go.set()
+    thread.join(HUNG)
+    assert not thread.is_alive()
+    assert [type(error) for error in errors] == [CancelledError]

@@ -23,6 +23,7 @@ from toolkit.errors import (
     CancelledError,
     ClosedError,
     DeadlineExceededError,
+    FailedPreconditionError,
     GraphmillError,
     NotFoundError,
     UsageError,
@@ -407,8 +408,8 @@ class Session:
             if probe is not None:
                 tell_duration(probe, time.perf_counter() - started)
             return results
-        except (NotFoundError, AbortedError):
-            if self._closed:  # its resources, or its graphs, went while the step ran
+        except (NotFoundError, AbortedError, FailedPreconditionError):
+            if self._closed:  # its resources, the values of its variables or its graphs went while the step ran
                 raise CancelledError("the session was closed") from None
             raise
         finally:
