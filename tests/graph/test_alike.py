@@ -16,7 +16,7 @@ from toolkit.graph.alike import Alike
 from toolkit.graph.graph import Graph
 from toolkit.graph.infer import infer
 from toolkit.graph.shape import Shape
-from toolkit.graph.values import Value
+from toolkit.graph.values.value import Value
 
 F, I = dtypes.float32, dtypes.int32
 

@@ -14,12 +14,14 @@ from schemas.graph_pb2 import GraphDef
 from tests.fuzz.graphs_mutate import mutate
 from tests.graph import shape_cases
 from toolkit.errors import BugError, GraphError, GraphmillError
-from toolkit.graph import dtypes, infer, opdefs, values
+from toolkit.graph import dtypes, infer, opdefs
 from toolkit.graph.attrs import FuncRef, encode
 from toolkit.graph.graph import Graph
 from toolkit.graph.shape import MAX_RANK, Shape, of_rank
 from toolkit.graph.tensorref import parse_input
-from toolkit.graph.values import LIMIT, Evaluator
+from toolkit.graph.values.evaluator import Evaluator
+from toolkit.graph.values.table import functions
+from toolkit.graph.values.value import LIMIT
 from toolkit.passes.measure import measure
 
 F = dtypes.float32
@@ -135,8 +137,7 @@ def test_a_mistake_in_a_value_function_shows(monkeypatch: pytest.MonkeyPatch) ->
     def misspelt(args: Any) -> Any:
         return args.nodes
 
-    table = values._functions  # pyright: ignore[reportPrivateUsage] -- what is tampered with
-    monkeypatch.setitem(table, "Const", misspelt)
+    monkeypatch.setitem(functions, "Const", misspelt)
     with pytest.raises(AttributeError, match="nodes"):
         Evaluator(lambda output: Shape(None))(constant(Graph(), "a", [1], [1]).output())
 

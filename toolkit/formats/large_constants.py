@@ -17,7 +17,7 @@ from toolkit.graph.kinds import NodeKind
 from toolkit.graph.packed import VALUE, PackedTensor
 
 #: bytes of a node from which on its value stays where it is: 16 pages, some 30 us to copy, about what it costs to take
-#: the fields apart; more than the elements that shape functions look at take (`toolkit.graph.values.LIMIT`)
+#: the fields apart; more than the elements that shape functions look at take (`toolkit.graph.values.value.LIMIT`)
 WORTH = 1 << 16
 #: fields of NodeDef, of an entry of its map, of AttrValue and of TensorProto
 _ATTR, _KEY, _ENTRY, _TENSOR = 5, 1, 2, 8

@@ -9,7 +9,7 @@ from __future__ import annotations
 from toolkit.graph.kinds import NodeKind
 from toolkit.graph.node import Node
 from toolkit.graph.shape import Shape
-from toolkit.graph.values import Value
+from toolkit.graph.values.value import Value
 
 
 class Known(list[Shape]):

@@ -23,7 +23,8 @@ from toolkit.graph.shapes import registry
 from toolkit.graph.shapes.calls import Calls, HandleData
 from toolkit.graph.shapes.registry import ShapeContext
 from toolkit.graph.tensorref import parse_tensor
-from toolkit.graph.values import Evaluator, Value, is_foldable
+from toolkit.graph.values.evaluator import Evaluator, is_foldable
+from toolkit.graph.values.value import Value
 
 #: how often a loop's Merge may change its mind before its shape is given up
 _MAX_MERGE_UPDATES = 12

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from toolkit.graph import dtypes
 from toolkit.graph.graph import Graph
 from toolkit.graph.node import Node
-from toolkit.graph.values import is_foldable
+from toolkit.graph.values.evaluator import is_foldable
 from toolkit.passes.base import PassResult
 from toolkit.passes.optimize.rewriting import Optimization, Rewriting, is_pure
 
