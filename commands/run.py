@@ -145,7 +145,7 @@ def run(
                 _tell_what_is_missing()
                 options.devices = options.devices or loaded.devices
             if compare is not None:
-                from toolkit.runtime.job import compare_models
+                from toolkit.runtime.compare_models import compare_models
 
                 other = load(compare, models.tag_set(tags))
                 found = compare_models(loaded.model, other.model, options, find_first=find_first, log=_log, **tolerance)

@@ -7,8 +7,9 @@ from dataclasses import replace
 from typing import Any
 
 from toolkit.formats.model import Model
-from toolkit.runtime.job import Job, request_of
+from toolkit.runtime.job import Job
 from toolkit.runtime.options import RunOptions
+from toolkit.runtime.run_request import request_of
 from toolkit.runtime.session import Session
 
 

@@ -14,8 +14,8 @@ from toolkit.graph.summary import likely_outputs
 from toolkit.graph.tensorref import parse_tensor
 from toolkit.passes.prune import need
 from toolkit.runtime.compare import Comparison
+from toolkit.runtime.compare_models import compare_models
 from toolkit.runtime.feeds import placeholder_shape
-from toolkit.runtime.job import compare_models
 from toolkit.runtime.options import RunOptions
 from toolkit.runtime.random_feeds import RandomFeed, UnknownShapeError, load_random_feeds
 from toolkit.runtime.request import public_signatures

@@ -21,10 +21,11 @@ from toolkit.graph.node import Output
 from toolkit.runtime.coalescing import Coalescer
 from toolkit.runtime.feeds import feed_array
 from toolkit.runtime.fetches import Fetches
-from toolkit.runtime.job import Job, request_of
+from toolkit.runtime.job import Job
 from toolkit.runtime.loading import load
 from toolkit.runtime.option_checks import check_request_options
 from toolkit.runtime.options import RunOptions
+from toolkit.runtime.run_request import request_of
 from toolkit.runtime.session import Session
 from toolkit.runtime.shards.files import find_shards, split_feeds
 from toolkit.runtime.shards.manifest import Entry, Manifest, described
@@ -179,7 +180,7 @@ class _Answering:
                 try:
                     if not future.done():
                         self._coalescer.hurry()  # until then nobody else is read
-                    with self._job.hints(self._session):
+                    with self._job.hints.around_step(self._session):
                         values = future.result()
                     self._write(manifest, first, values)
                 except GraphmillError as error:
