@@ -8,7 +8,7 @@ import pytest
 
 from toolkit.client.graph import Graph
 from toolkit.client.metrics import agreement
-from toolkit.client.variables import variables_initializer
+from toolkit.client.variable_collections import variables_initializer
 from toolkit.graph.metagraph import GraphKeys
 from toolkit.runtime.session import Session
 

@@ -71,11 +71,11 @@ _EXPORTS: dict[str, tuple[str, ...]] = {
     "tensor": ("IndexedSlices", "Tensor"),
     "tensor_array": ("TensorArray",),
     "variable_store": ("AUTO_REUSE", "get_local_variable", "get_variable", "get_variable_scope", "variable_scope"),
-    "variables": (
-        "Variable", "global_variables", "global_variables_initializer", "local_variables",
-        "local_variables_initializer", "report_uninitialized_variables", "tables_initializer", "trainable_variables",
-        "variables_initializer",
+    "variable_collections": (
+        "global_variables", "global_variables_initializer", "local_variables", "local_variables_initializer",
+        "report_uninitialized_variables", "tables_initializer", "trainable_variables", "variables_initializer",
     ),
+    "variable_creation": ("Variable",),
 }  # fmt: skip
 _HOMES = {name: module for module, names in _EXPORTS.items() for name in names}
 

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from toolkit.client import array_ops, nest, ops
+from toolkit.client.base_variable import BaseVariable
 from toolkit.client.context import get_default_graph
 from toolkit.client.control_flow import tuple_
 from toolkit.client.grouping import group
 from toolkit.client.operation import Operation
 from toolkit.client.scopes import colocate_with, control_dependencies, init_scope, name_scope
 from toolkit.client.tensor import Tensor
-from toolkit.client.variables import BaseVariable
 from toolkit.errors import UsageError
 from toolkit.graph import dtypes
 

@@ -8,13 +8,14 @@ from contextlib import nullcontext
 from typing import Any
 
 from schemas import attr_value_pb2, control_flow_pb2, graph_pb2, saver_pb2, variable_pb2
+from toolkit.client.base_variable import BaseVariable, SliceInfo
 from toolkit.client.context import get_default_graph
 from toolkit.client.control_flow_context import from_proto as context_from_proto
 from toolkit.client.graph import Graph
 from toolkit.client.graph_messages import MESSAGES, VARIABLE_COLLECTIONS, prepended, rename_all
 from toolkit.client.operation import COLOCATION_PREFIX, Operation
 from toolkit.client.tensor import Tensor
-from toolkit.client.variables import BaseVariable, RefVariable, ResourceVariable, SliceInfo
+from toolkit.client.variables import RefVariable, ResourceVariable
 from toolkit.errors import FormatError, GraphError, did_you_mean
 from toolkit.graph.graph import Graph as CoreGraph
 from toolkit.graph.metagraph import GraphKeys, MetaGraph

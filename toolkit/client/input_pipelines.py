@@ -39,7 +39,7 @@ def limit_epochs(tensor: TensorLike, num_epochs: int | None = None, name: str | 
         return tensor
     if num_epochs <= 0:
         raise ValueError(f"num_epochs must be at least 1, not {num_epochs}")
-    from toolkit.client.variables import Variable
+    from toolkit.client.variable_creation import Variable
 
     with name_scope(name, "limit_epochs", [tensor]) as scope:
         zero = constant(0, dtypes.int64)
@@ -282,7 +282,7 @@ def shuffle_batch(
 
 def paths_once(pattern: TensorLike, name: str | None = None) -> Any:
     """The names of files that match, found once: a local variable."""
-    from toolkit.client.variables import Variable
+    from toolkit.client.variable_creation import Variable
 
     with name_scope(name, "matching_filenames", [pattern]) as scope:
         return Variable(

@@ -12,12 +12,13 @@ from typing import Any
 
 from toolkit.client import array_ops
 from toolkit.client.argument_scopes import add_arg_scope
+from toolkit.client.base_variable import BaseVariable
 from toolkit.client.context import get_default_graph
 from toolkit.client.grouping import group
 from toolkit.client.operation import Operation
 from toolkit.client.scopes import device as on_device
+from toolkit.client.variable_creation import Variable
 from toolkit.client.variable_store import VariableScope, get_variable, get_variable_scope
-from toolkit.client.variables import BaseVariable, Variable
 from toolkit.graph import dtypes
 from toolkit.graph.metagraph import GraphKeys
 

@@ -10,7 +10,7 @@ from toolkit.client.grouping import group
 from toolkit.client.operation import Operation
 from toolkit.client.scopes import colocate_with, control_dependencies
 from toolkit.client.tensor import Tensor
-from toolkit.client.variables import global_variables, local_variables
+from toolkit.client.variable_collections import global_variables, local_variables
 from toolkit.errors import UsageError
 from toolkit.graph import dtypes
 

@@ -14,8 +14,8 @@ from toolkit.graph.dtypes import DType
 from toolkit.graph.shape import Shape
 
 if TYPE_CHECKING:
+    from toolkit.client.base_variable import BaseVariable
     from toolkit.client.graph import Graph
-    from toolkit.client.variables import BaseVariable
 
 #: from a shape and a type, into how many parts each axis is cut; at most one axis may have more than 1
 Partitioner = Callable[[Shape, DType], Sequence[int]]

@@ -10,10 +10,10 @@ from collections import OrderedDict
 from typing import Any, cast
 
 from toolkit.client import nest, ops
+from toolkit.client.base_variable import BaseVariable
 from toolkit.client.operation import Operation
 from toolkit.client.sparse_tensor import SparseTensor
 from toolkit.client.tensor import Tensor
-from toolkit.client.variables import BaseVariable
 from toolkit.errors import UsageError
 from toolkit.graph import dtypes
 

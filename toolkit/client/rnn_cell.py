@@ -11,13 +11,13 @@ from contextlib import nullcontext
 from typing import Any, NamedTuple, cast
 
 from toolkit.client import array_ops, clip_ops, initializers, math_ops, nest, nn_ops
+from toolkit.client.base_variable import BaseVariable
 from toolkit.client.context import get_default_graph
 from toolkit.client.convert import DTypeLike, as_dtype, constant, convert_to_tensor
 from toolkit.client.gradients.common import known_value
 from toolkit.client.scopes import name_scope
 from toolkit.client.tensor import Tensor
 from toolkit.client.variable_store import VariableScope, get_variable, get_variable_scope, variable_scope
-from toolkit.client.variables import BaseVariable
 from toolkit.errors import GraphError, UsageError
 from toolkit.graph import dtypes
 from toolkit.graph.shape import Shape

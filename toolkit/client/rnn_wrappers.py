@@ -8,6 +8,7 @@ from contextlib import nullcontext
 from typing import Any, cast
 
 from toolkit.client import array_ops, math_ops, nest, nn_ops, ops, random_ops
+from toolkit.client.base_variable import BaseVariable
 from toolkit.client.convert import DTypeLike, convert_to_tensor
 from toolkit.client.gradients.common import known_value
 from toolkit.client.rnn_cell import LSTMStateTuple, RNNCell
@@ -15,7 +16,6 @@ from toolkit.client.scopes import device as placed_on
 from toolkit.client.scopes import name_scope
 from toolkit.client.tensor import Tensor, TensorLike
 from toolkit.client.tensor_array import TensorArray
-from toolkit.client.variables import BaseVariable
 from toolkit.errors import GraphError, UsageError
 from toolkit.graph.shape import Shape
 

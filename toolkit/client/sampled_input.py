@@ -13,8 +13,8 @@ from toolkit.client.more_random_ops import random_poisson
 from toolkit.client.scopes import control_dependencies, name_scope
 from toolkit.client.tensor import Tensor, TensorLike
 from toolkit.client.train.averages import assign_moving_average
+from toolkit.client.variable_creation import Variable
 from toolkit.client.variable_store import get_variable, variable_scope
-from toolkit.client.variables import Variable
 from toolkit.graph import dtypes
 from toolkit.graph.metagraph import GraphKeys
 

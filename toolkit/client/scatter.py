@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from toolkit.client import array_ops, ops
+from toolkit.client.base_variable import BaseVariable
 from toolkit.client.convert import convert_to_tensor
-from toolkit.client.variables import BaseVariable
 
 
 def scatter(

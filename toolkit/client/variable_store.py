@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 from toolkit.client import initializers, ops
+from toolkit.client.base_variable import BaseVariable, SliceInfo
 from toolkit.client.context import get_default_graph
 from toolkit.client.convert import DTypeLike, as_dtype, as_shape, convert_to_tensor, tensor_proto
 from toolkit.client.graph import Graph
@@ -20,7 +21,7 @@ from toolkit.client.internals import Also
 from toolkit.client.partition import PartitionedVariable, Partitioner, partitioning_of
 from toolkit.client.scopes import init_scope
 from toolkit.client.tensor import Tensor
-from toolkit.client.variables import BaseVariable, SliceInfo, Variable
+from toolkit.client.variable_creation import Variable
 from toolkit.errors import VariableError, did_you_mean
 from toolkit.graph import dtypes
 from toolkit.graph.dtypes import DType

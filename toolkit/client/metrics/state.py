@@ -10,7 +10,7 @@ from toolkit.client.confusion import same_rank
 from toolkit.client.context import get_default_graph
 from toolkit.client.convert import DTypeLike
 from toolkit.client.tensor import Tensor
-from toolkit.client.variables import Variable
+from toolkit.client.variable_creation import Variable
 from toolkit.client.weights import check_same_shape, fitted_weights
 from toolkit.graph import dtypes
 from toolkit.graph.metagraph import GraphKeys

@@ -14,8 +14,8 @@ from toolkit.client.tensor import IndexedSlices, Tensor
 from toolkit.client.train.averages import assign_moving_average
 from toolkit.client.train.global_step import get_global_step
 from toolkit.client.train.optimizer import Optimizer
+from toolkit.client.variable_collections import trainable_variables
 from toolkit.client.variable_store import get_variable, variable_scope
-from toolkit.client.variables import trainable_variables
 from toolkit.errors import did_you_mean
 from toolkit.graph import dtypes
 from toolkit.graph.metagraph import GraphKeys

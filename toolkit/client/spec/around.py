@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from toolkit.client import variables
+from toolkit.client import variable_collections
+from toolkit.client.base_variable import BaseVariable
 from toolkit.client.export import PREDICT_METHOD, predict_signature
 from toolkit.client.spec.builder import FAILED, FollowError, SpecBuilder
 from toolkit.client.spec.values import NAME, NAMES
 from toolkit.client.tensor import Tensor
 from toolkit.client.train.saver import Saver
-from toolkit.client.variables import BaseVariable
 from toolkit.errors import did_you_mean
 from toolkit.formats.schema import Boolean, Integer, Key, Kind, MapOf, Number, OneOf, Record, Text
 from toolkit.formats.tree import YamlItem
@@ -130,9 +130,9 @@ def build_init(spec: SpecBuilder, found: YamlItem | None) -> None:
         return
     graph = spec.graph
     if graph.get_collection(GraphKeys.GLOBAL_VARIABLES):
-        graph.add_to_collection(GraphKeys.INIT_OP, variables.global_variables_initializer())
+        graph.add_to_collection(GraphKeys.INIT_OP, variable_collections.global_variables_initializer())
     if graph.get_collection(GraphKeys.LOCAL_VARIABLES):
-        local = variables.variables_initializer(variables.local_variables(), "local_init")
+        local = variable_collections.variables_initializer(variable_collections.local_variables(), "local_init")
         graph.add_to_collection(GraphKeys.LOCAL_INIT_OP, local)
 
 

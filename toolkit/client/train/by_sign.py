@@ -7,11 +7,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from toolkit.client import array_ops, ops
+from toolkit.client.base_variable import BaseVariable
 from toolkit.client.grouping import group
 from toolkit.client.operation import Operation
 from toolkit.client.tensor import IndexedSlices, Tensor, TensorLike
 from toolkit.client.train.optimizer import GradientAndVariable, Optimizer
-from toolkit.client.variables import BaseVariable
 
 SignDecay = Callable[[Any], TensorLike]
 

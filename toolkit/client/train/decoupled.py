@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 from toolkit.client import array_ops, math_ops, ops
+from toolkit.client.base_variable import BaseVariable
 from toolkit.client.grouping import group
 from toolkit.client.operation import Operation
 from toolkit.client.scopes import control_dependencies
@@ -14,7 +15,6 @@ from toolkit.client.train.averages import ExponentialMovingAverage
 from toolkit.client.train.optimizer import GradientAndVariable, Optimizer
 from toolkit.client.train.optimizers import Adam, Momentum
 from toolkit.client.train.saver import Saver
-from toolkit.client.variables import BaseVariable
 from toolkit.errors import UsageError
 
 
@@ -236,7 +236,7 @@ class MovingAverage(Optimizer):
         """
         if self._averaged is None:
             raise UsageError("swapping_saver is for after apply_gradients or minimize: there are no averages yet")
-        from toolkit.client.variables import global_variables
+        from toolkit.client.variable_collections import global_variables
 
         given = global_variables() if var_list is None else var_list
         named: dict[str, Any] = dict(cast("Any", given)) if isinstance(given, dict) else {v.op.name: v for v in given}

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from toolkit.client import control_flow, initializers
+from toolkit.client.base_variable import BaseVariable
 from toolkit.client.context import get_default_graph
 from toolkit.client.graph import Graph
 from toolkit.client.tensor import Tensor
 from toolkit.client.variable_store import get_variable
-from toolkit.client.variables import BaseVariable
 from toolkit.errors import GraphError
 from toolkit.graph import dtypes
 from toolkit.graph.metagraph import GraphKeys

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from toolkit.client import array_ops, math_ops, ops, variables
+from toolkit.client import array_ops, math_ops, ops, variable_collections
+from toolkit.client.base_variable import BaseVariable
 from toolkit.client.context import get_default_graph
 from toolkit.client.control_flow import tuple_
 from toolkit.client.convert import constant, convert_to_tensor
@@ -20,7 +21,7 @@ from toolkit.client.scopes import colocate_with, control_dependencies, init_scop
 from toolkit.client.tensor import IndexedSlices, Tensor, TensorLike
 from toolkit.client.trackables import Trackable
 from toolkit.client.train.slots import create_slot, zeros_slot
-from toolkit.client.variables import BaseVariable, Variable
+from toolkit.client.variable_creation import Variable
 from toolkit.errors import GraphError, UsageError
 from toolkit.graph import dtypes
 from toolkit.graph.dtypes import DType
@@ -82,7 +83,7 @@ class Optimizer(Trackable):
         """
         if loss.dtype.base not in _TYPES:
             raise GraphError(f"the loss '{loss.name}' has type {loss.dtype}; a floating point type is needed")
-        chosen = variables.trainable_variables() if var_list is None else list(var_list)
+        chosen = variable_collections.trainable_variables() if var_list is None else list(var_list)
         chosen = [part for v in chosen for part in (getattr(v, "parts", None) or [v])]
         if not chosen:
             raise GraphError("there are no variables to optimize")

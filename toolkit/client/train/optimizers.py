@@ -9,12 +9,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from toolkit.client import array_ops, initializers, math_ops, ops
+from toolkit.client.base_variable import BaseVariable
 from toolkit.client.grouping import group
 from toolkit.client.operation import Operation
 from toolkit.client.scopes import colocate_with, control_dependencies
 from toolkit.client.tensor import IndexedSlices, Tensor, TensorLike
 from toolkit.client.train.optimizer import Optimizer
-from toolkit.client.variables import BaseVariable
 from toolkit.errors import UsageError, did_you_mean
 
 

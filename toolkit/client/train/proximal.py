@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from toolkit.client import array_ops, math_ops
+from toolkit.client.base_variable import BaseVariable
 from toolkit.client.convert import constant
 from toolkit.client.operation import Operation
 from toolkit.client.scopes import colocate_with, device
 from toolkit.client.tensor import IndexedSlices, Tensor, TensorLike
 from toolkit.client.train.optimizer import Optimizer
-from toolkit.client.variables import BaseVariable
 from toolkit.errors import UsageError
 
 

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, cast
 
 from toolkit.client import array_ops, ops
+from toolkit.client.base_variable import BaseVariable
 from toolkit.client.nest import flatten
 from toolkit.client.operation import Operation
 from toolkit.client.tensor import Tensor
-from toolkit.client.variables import BaseVariable
 from toolkit.errors import SaverError
 from toolkit.graph.dtypes import DType
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from schemas import saver_pb2
-from toolkit.client import array_ops, ops, variables
+from toolkit.client import array_ops, ops, variable_collections
 from toolkit.client.control_flow import with_dependencies
 from toolkit.client.convert import constant
 from toolkit.client.graph import Graph
@@ -50,7 +50,7 @@ class Saver:
         reshape: bool = False,
         version: int = saver_pb2.SaverDef.V2,
     ):
-        entries = saveables(variables.global_variables() if var_list is None else var_list)
+        entries = saveables(variable_collections.global_variables() if var_list is None else var_list)
         if not entries:
             raise SaverError("there are no variables to save")
         self.entries = entries

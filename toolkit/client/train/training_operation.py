@@ -11,7 +11,7 @@ from toolkit.client.convert import convert_to_tensor
 from toolkit.client.scopes import control_dependencies, name_scope
 from toolkit.client.tensor import IndexedSlices, Tensor
 from toolkit.client.train.global_step import get_or_create_global_step
-from toolkit.client.variables import trainable_variables
+from toolkit.client.variable_collections import trainable_variables
 from toolkit.graph.metagraph import GraphKeys
 
 #: gradients and their variables

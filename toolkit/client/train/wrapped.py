@@ -7,6 +7,7 @@ from contextlib import nullcontext
 from typing import Any
 
 from toolkit.client import array_ops, clip_ops, initializers, ops, summary
+from toolkit.client.base_variable import BaseVariable
 from toolkit.client.control_flow import cond
 from toolkit.client.grouping import group
 from toolkit.client.math_ops import cast
@@ -15,7 +16,6 @@ from toolkit.client.scopes import colocate_with, control_dependencies, name_scop
 from toolkit.client.tensor import IndexedSlices, Tensor
 from toolkit.client.train.optimizer import GradientAndVariable, Optimizer
 from toolkit.client.variable_store import get_variable
-from toolkit.client.variables import BaseVariable
 from toolkit.errors import UsageError
 from toolkit.graph import dtypes
 

@@ -7,9 +7,9 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from toolkit.client import array_ops, context
+from toolkit.client.base_variable import BaseVariable
 from toolkit.client.operation import Operation
 from toolkit.client.tensor import Tensor
-from toolkit.client.variables import BaseVariable
 from toolkit.tensorflow.estimators import export_outputs as exports
 from toolkit.tensorflow.estimators.run_config import ModeKeys
 from toolkit.tensorflow.families.scaffold import Scaffold

@@ -10,11 +10,11 @@ from collections.abc import Callable
 from typing import Any
 
 from toolkit.client import context, control_flow, model_variables, static_values
+from toolkit.client.base_variable import BaseVariable
 from toolkit.client.create import graph_of
 from toolkit.client.scopes import name_scope
 from toolkit.client.tensor import Tensor
 from toolkit.client.train import global_step as steps
-from toolkit.client.variables import BaseVariable
 from toolkit.graph.device import DeviceSpec
 from toolkit.tensorflow.deprecation import log
 from toolkit.tensorflow.families import saver

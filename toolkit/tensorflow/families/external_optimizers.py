@@ -14,7 +14,7 @@ from toolkit.client import array_ops
 from toolkit.client.array_ops import placeholder
 from toolkit.client.gradients import gradients
 from toolkit.client.session_stack import get_default_session
-from toolkit.client.variables import trainable_variables
+from toolkit.client.variable_collections import trainable_variables
 from toolkit.errors import UsageError
 from toolkit.tensorflow.families.platform import info
 

@@ -13,7 +13,7 @@ from toolkit.client.convert import convert_to_tensor
 from toolkit.client.grouping import group
 from toolkit.client.nest import flatten
 from toolkit.client.tensor import IndexedSlices
-from toolkit.client.variables import Variable
+from toolkit.client.variable_creation import Variable
 from toolkit.graph import dtypes
 from toolkit.tensorflow.deprecation import log
 from toolkit.tensorflow.families.optimizers import Optimizer

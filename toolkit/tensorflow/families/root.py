@@ -21,13 +21,13 @@ from toolkit.client import (
 )
 from toolkit.client import einsum as contraction
 from toolkit.client import recompute as recomputing
+from toolkit.client.base_variable import BaseVariable
 from toolkit.client.convert import convert_to_tensor
 from toolkit.client.graph import Graph
 from toolkit.client.scatter import scatter_nd
 from toolkit.client.scopes import name_scope
 from toolkit.client.tensor import Tensor
 from toolkit.client.trackables import Trackable
-from toolkit.client.variables import BaseVariable
 from toolkit.graph import dtypes
 
 #: types of numbers that stand for others by a scale, with their references

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from schemas import checkpoint_state_pb2, meta_graph_pb2, saver_pb2
-from toolkit.client import context, importing, scoped_graphs, variables
+from toolkit.client import context, importing, scoped_graphs, variable_collections
 from toolkit.client.graph_messages import prepended
 from toolkit.client.train.saveables import SaveableObject, SaveSpec, saveables
 from toolkit.client.train.saver import Saver as ClientSaver
@@ -261,7 +261,9 @@ class BaseSaverBuilder:
 
 def all_saveable(scope: str | None = None) -> list[Any]:
     """What a saver saves that is told nothing: global variables, and what the collection of saveable objects has."""
-    return variables.global_variables(scope) + context.get_default_graph().get_collection("saveable_objects", scope)
+    return variable_collections.global_variables(scope) + context.get_default_graph().get_collection(
+        "saveable_objects", scope
+    )
 
 
 def _in_scope(scope: str, name: str) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Self
 
-from toolkit.client import array_ops, context, resources, variables
+from toolkit.client import array_ops, context, resources, variable_collections
 from toolkit.client.grouping import group
 from toolkit.graph.metagraph import GraphKeys
 
@@ -122,7 +122,7 @@ class Scaffold:
     def default_local_init_op() -> Any:
         """Initializes local variables, tables and local resources."""
         return group([
-            variables.local_variables_initializer(), variables.tables_initializer(),
+            variable_collections.local_variables_initializer(), variable_collections.tables_initializer(),
             resources.initialize_resources(resources.local_resources()),
         ])  # fmt: skip
 
@@ -155,16 +155,17 @@ def default_saver() -> Any:
 
 def _default_init_op() -> Any:
     return group([
-        variables.global_variables_initializer(), resources.initialize_resources(resources.shared_resources()),
+        variable_collections.global_variables_initializer(),
+        resources.initialize_resources(resources.shared_resources()),
         *context.get_default_graph().get_collection("saved_model_initializers"),
     ])  # fmt: skip
 
 
 def _default_ready_op() -> Any:
-    missing = variables.report_uninitialized_variables()
+    missing = variable_collections.report_uninitialized_variables()
     return array_ops.concat([missing, resources.report_uninitialized_resources()], 0)
 
 
 def _default_ready_for_local_init_op() -> Any:
-    missing = variables.report_uninitialized_variables(variables.global_variables())
+    missing = variable_collections.report_uninitialized_variables(variable_collections.global_variables())
     return array_ops.concat([missing, resources.report_uninitialized_resources(resources.shared_resources())], 0)

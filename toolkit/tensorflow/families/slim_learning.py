@@ -8,7 +8,7 @@ import os
 import time
 from typing import Any
 
-from toolkit.client import context, math_ops, ops, summary, variables
+from toolkit.client import context, math_ops, ops, summary, variable_collections
 from toolkit.client.convert import constant
 from toolkit.client.grouping import group
 from toolkit.client.scopes import name_scope
@@ -97,10 +97,12 @@ def train(
         step = get_or_create_global_step() if global_step is None else global_step
         saver = saver or savers.Saver()
         with name_scope("init_ops"):
-            init_op = variables.global_variables_initializer() if init_op is _DEFAULT else init_op
-            ready_op = variables.report_uninitialized_variables() if ready_op is _DEFAULT else ready_op
+            init_op = variable_collections.global_variables_initializer() if init_op is _DEFAULT else init_op
+            ready_op = variable_collections.report_uninitialized_variables() if ready_op is _DEFAULT else ready_op
             if local_init_op is _DEFAULT:
-                local_init_op = group([variables.local_variables_initializer(), variables.tables_initializer()])
+                local_init_op = group(
+                    [variable_collections.local_variables_initializer(), variable_collections.tables_initializer()]
+                )
         summary_op = summary.merge_all() if summary_op is _DEFAULT else summary_op
         if train_step_kwargs is _DEFAULT:
             train_step_kwargs = _step_arguments(step, number_of_steps, log_every_n_steps)

@@ -10,7 +10,8 @@ from toolkit.client import array_ops, ops
 from toolkit.client.grouping import group
 from toolkit.client.scopes import colocate_with, control_dependencies, device, name_scope
 from toolkit.client.tensor import IndexedSlices, Tensor
-from toolkit.client.variables import Variable, global_variables, report_uninitialized_variables
+from toolkit.client.variable_collections import global_variables, report_uninitialized_variables
+from toolkit.client.variable_creation import Variable
 from toolkit.graph.metagraph import GraphKeys
 from toolkit.tensorflow.deprecation import log
 from toolkit.tensorflow.families import queues

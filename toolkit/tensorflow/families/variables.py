@@ -9,11 +9,11 @@ from contextlib import AbstractContextManager
 from types import TracebackType
 from typing import Any
 
-from toolkit.client import importing, ops, partition, variable_store, variables
+from toolkit.client import importing, ops, partition, variable_collections, variable_creation, variable_store
+from toolkit.client.base_variable import BaseVariable
 from toolkit.client.operation import Operation
 from toolkit.client.scatter import scatter
 from toolkit.client.tensor import Tensor
-from toolkit.client.variables import BaseVariable
 from toolkit.errors import GraphError
 from toolkit.tensorflow.families import initializers
 
@@ -79,7 +79,7 @@ def _make(
 ) -> BaseVariable:  # fmt: skip
     if initial_value is None:
         raise ValueError("a variable needs an initial_value")
-    return variables.Variable(
+    return variable_creation.Variable(
         initial_value, True if trainable is None else trainable, collections, validate_shape, caching_device, name,
         dtype, constraint, _resources[0] if use_resource is None else use_resource, shape,
     )  # fmt: skip
@@ -155,19 +155,19 @@ class variable_scope:  # noqa: N801 (TensorFlow's name)
 
 
 def global_variables(scope: Any = None) -> list[Any]:
-    return variables.global_variables(scope)
+    return variable_collections.global_variables(scope)
 
 
 def all_variables() -> list[Any]:
-    return variables.global_variables()
+    return variable_collections.global_variables()
 
 
 def local_variables(scope: Any = None) -> list[Any]:
-    return variables.local_variables(scope)
+    return variable_collections.local_variables(scope)
 
 
 def trainable_variables(scope: Any = None) -> list[Any]:
-    return variables.trainable_variables(scope)
+    return variable_collections.trainable_variables(scope)
 
 
 def model_variables(scope: Any = None) -> list[Any]:
@@ -185,39 +185,39 @@ def _collected(key: str, scope: Any) -> list[Any]:
 
 
 def global_variables_initializer() -> Operation:
-    return variables.global_variables_initializer()
+    return variable_collections.global_variables_initializer()
 
 
 def initialize_all_variables() -> Operation:
-    return variables.global_variables_initializer()
+    return variable_collections.global_variables_initializer()
 
 
 def local_variables_initializer() -> Operation:
-    return variables.local_variables_initializer()
+    return variable_collections.local_variables_initializer()
 
 
 def initialize_local_variables() -> Operation:
-    return variables.local_variables_initializer()
+    return variable_collections.local_variables_initializer()
 
 
 def variables_initializer(var_list: Any, name: str = "init") -> Operation:
-    return variables.variables_initializer(list(var_list), name)
+    return variable_collections.variables_initializer(list(var_list), name)
 
 
 def initialize_variables(var_list: Any, name: str = "init") -> Operation:
-    return variables.variables_initializer(list(var_list), name)
+    return variable_collections.variables_initializer(list(var_list), name)
 
 
 def tables_initializer(name: str = "init_all_tables") -> Operation:
-    return variables.tables_initializer(name)
+    return variable_collections.tables_initializer(name)
 
 
 def initialize_all_tables(name: str = "init_all_tables") -> Operation:
-    return variables.tables_initializer(name)
+    return variable_collections.tables_initializer(name)
 
 
 def report_uninitialized_variables(var_list: Any = None, name: str = "report_uninitialized_variables") -> Tensor:
-    return variables.report_uninitialized_variables(var_list, name)
+    return variable_collections.report_uninitialized_variables(var_list, name)
 
 
 def is_variable_initialized(variable: Any) -> Tensor:

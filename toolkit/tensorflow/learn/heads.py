@@ -16,8 +16,8 @@ from toolkit.client.scoped_layers.dense import linear
 from toolkit.client.scopes import name_scope
 from toolkit.client.sparse_tensor import SparseTensor, convert_to_tensor_or_sparse_tensor
 from toolkit.client.tensor import Tensor
+from toolkit.client.variable_creation import Variable
 from toolkit.client.variable_store import variable_scope
-from toolkit.client.variables import Variable
 from toolkit.tensorflow.families.optimizers import AdagradOptimizer
 from toolkit.tensorflow.learn import head_losses
 from toolkit.tensorflow.learn.keys import MetricKey, PredictionKey, ProblemType
