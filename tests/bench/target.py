@@ -19,7 +19,8 @@ from tests.bench import roofline
 from toolkit.kernels.cpu.addresses import address, aligned, record
 from toolkit.kernels.cpu.native.code import Code, Lanes
 from toolkit.kernels.cpu.native.compiler import compiler
-from toolkit.kernels.cpu.native.loops import OPENMP, Operand, nest
+from toolkit.kernels.cpu.native.loops import Operand, nest
+from toolkit.kernels.cpu.native.openmp import OPENMP
 from toolkit.kernels.cpu.onednn.library import library, one_thread, openmp_symbols
 from toolkit.kernels.cpu.onednn.memory import Memory, dense
 from toolkit.kernels.cpu.onednn.primitive import Arg, Binary, Primitive, PrimitiveCall, new_stream

@@ -11,6 +11,7 @@ import numpy as np
 from toolkit.kernels.cpu.native.code import TYPES, Code, Lanes
 from toolkit.kernels.cpu.native.compiler import JitCompiler, compiler
 from toolkit.kernels.cpu.native.loops import Operand, nest
+from toolkit.kernels.cpu.native.openmp import OPENMP
 from toolkit.kernels.cpu.onednn.library import library, openmp_symbols
 
 Body = Callable[[Code, Sequence[Lanes]], Sequence[Lanes]]
@@ -46,7 +47,7 @@ def run_nest(
     symbols: dict[str, int] = {}
     if spread:
         assert library() is not None
-        symbols = openmp_symbols("GOMP_parallel", "omp_get_thread_num", "omp_get_num_threads")
+        symbols = openmp_symbols(*OPENMP)
     text = nest(
         shape, [operand(array, shape) for array in inputs], [operand(array, shape) for array in results], body,
         calls=calls, spread=spread,

@@ -21,7 +21,8 @@ from toolkit.kernels.cpu.native.code import TYPES
 from toolkit.kernels.cpu.native.compiler import JitCompiler, compiler
 from toolkit.kernels.cpu.native.interpolation import algorithms
 from toolkit.kernels.cpu.native.iterations import Iterations
-from toolkit.kernels.cpu.native.loops import OPENMP, Operand, nest
+from toolkit.kernels.cpu.native.loops import Operand, nest
+from toolkit.kernels.cpu.native.openmp import OPENMP
 from toolkit.kernels.cpu.native.operations import OPERATORS
 from toolkit.target.rows import AVX2, AVX512, NEON
 from toolkit.target.thresholds import TableThresholds

@@ -17,7 +17,8 @@ import numpy as np
 from toolkit.kernels.cpu.addresses import aligned
 from toolkit.kernels.cpu.native.code import LANES, SIZES, Code, Lanes
 from toolkit.kernels.cpu.native.loops import ATTRIBUTES, Body, loop
-from toolkit.kernels.cpu.native.shares import declared, part, start
+from toolkit.kernels.cpu.native.openmp import openmp_declarations
+from toolkit.kernels.cpu.native.shares import part, start
 from toolkit.kernels.cpu.native.tiles import loaded
 
 #: LLVM's types in memory
@@ -100,7 +101,7 @@ def depthwise(window: DepthwiseWindow, operands: int, body: Body, *, threads: bo
     inside = _tile(window, operands, body, code, is_inside=True)
     edge = _tile(window, operands, body, code, is_inside=False)
     return "\n".join(
-        [*declared(threads=threads), *sorted(code.declared), *code.defined.values(),
+        [*openmp_declarations(threads=threads), *sorted(code.declared), *code.defined.values(),
          "define void @run(ptr %operands) {", *loaded([DepthwiseOperand.NUMBERS], "operands", "ptr"),
          *loaded([DepthwiseSize.SHARES], "numbers"), *start(threads=threads), "  ret void", "}",
          *_part(window, operands, threads), *inside, *edge, f"attributes #0 = {ATTRIBUTES}", ""]

@@ -10,9 +10,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from toolkit.kernels.cpu.native.code import LANES, MEMORY, SIZES, Code, Lanes
+from toolkit.kernels.cpu.native.openmp import numbered, openmp_declarations, started
 
-#: functions of the runtime of OpenMP that loops over threads call
-OPENMP = ("GOMP_parallel", "omp_get_thread_num", "omp_get_num_threads")
 ATTRIBUTES = '{ nounwind "min-legal-vector-width"="512" "prefer-vector-width"="512" }'
 
 
@@ -168,10 +167,8 @@ def _module(sizes: list[int], strides: list[list[int]], types: list[str], hoiste
     """The function around the body: loops from the outermost dimension to the innermost, whose tail is masked."""
     lines: list[str] = []
     if spread:
-        lines += ["declare void @GOMP_parallel(ptr, ptr, i32, i32)", "declare i32 @omp_get_thread_num()",
-                  "declare i32 @omp_get_num_threads()",
-                  "define void @run(ptr %operands) {",
-                  "  call void @GOMP_parallel(ptr @part, ptr %operands, i32 0, i32 0)", "  ret void", "}",
+        lines += [*openmp_declarations(threads=True), "define void @run(ptr %operands) {",
+                  started(0, threads=True), "  ret void", "}",
                   "define internal void @part(ptr %operands) #0 {", "entry:"]  # fmt: skip
     else:
         lines += ["define void @run(ptr %operands) #0 {", "entry:"]
@@ -180,8 +177,7 @@ def _module(sizes: list[int], strides: list[list[int]], types: list[str], hoiste
         # a thread takes a share of the outermost dimension; of the only one, in whole lanes
         unit = LANES if outer == 0 else 1
         units = -(-sizes[0] // unit)
-        lines += ["  %me32 = call i32 @omp_get_thread_num()", "  %all32 = call i32 @omp_get_num_threads()",
-                  "  %me = zext i32 %me32 to i64", "  %all = zext i32 %all32 to i64",
+        lines += [*numbered(threads=True),
                   "  %next = add i64 %me, 1",
                   f"  %fa = mul i64 %me, {units}", "  %from0 = udiv i64 %fa, %all",
                   f"  %ta = mul i64 %next, {units}", "  %to0 = udiv i64 %ta, %all",

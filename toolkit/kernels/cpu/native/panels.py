@@ -21,7 +21,8 @@ import numpy as np
 from toolkit.kernels.cpu.addresses import aligned
 from toolkit.kernels.cpu.native.code import LANES, Code, Lanes
 from toolkit.kernels.cpu.native.loops import ATTRIBUTES, MASK, Body, load_masked, loop, store_masked
-from toolkit.kernels.cpu.native.shares import declared, part, start
+from toolkit.kernels.cpu.native.openmp import openmp_declarations
+from toolkit.kernels.cpu.native.shares import part, start
 from toolkit.kernels.cpu.native.tiles import loaded
 
 LINE = 64  # bytes that come at once when one of them is asked for
@@ -263,7 +264,7 @@ def product(kinds: Sequence[OperandForm], body: Body | None, *, threads: bool) -
              *loaded(list(GemmShareField), "own"), *loop("row", "%from", "%to", "%block", _block(calls))]  # fmt: skip
     epilogue, code = _epilogue(kinds, body) if body else (list[str](), Code())
     return "\n".join(
-        [*declared(threads=threads), *sorted(code.declared), *code.defined.values(), *run,
+        [*openmp_declarations(threads=threads), *sorted(code.declared), *code.defined.values(), *run,
          *part(head, share, threads=threads), *epilogue, f"attributes #0 = {ATTRIBUTES}", ""]
     )  # fmt: skip
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from toolkit.kernels.cpu.native.code import LANES, literal
 from toolkit.kernels.cpu.native.loops import ATTRIBUTES, loop
+from toolkit.kernels.cpu.native.openmp import numbered, openmp_declarations, started
 
 _VECTOR = f"<{LANES} x float>"
 _MASK = f"<{LANES} x i1>"
@@ -72,24 +73,15 @@ def _module(pool: MaxPool, names: Sequence[str], window: Sequence[str]) -> str:
             (f"  %{name}_at = getelementptr ptr, ptr %operands, i64 {index}",
              f"  %{name} = load ptr, ptr %{name}_at")]  # fmt: skip
     spread = pool.threads > 1
-    lines = ["declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)"]
-    if spread:
-        lines += ["declare void @GOMP_parallel(ptr, ptr, i32, i32)", "declare i32 @omp_get_thread_num()",
-                  "declare i32 @omp_get_num_threads()"]  # fmt: skip
-    call = f"@GOMP_parallel(ptr @part, ptr %operands, i32 {pool.threads}, i32 0)" if spread else "@part(ptr %operands)"
+    lines = ["declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)", *openmp_declarations(threads=spread)]
     size = pool.channels * 4
     lines += ["define void @run(ptr %operands) #0 {", *load]
     if pool.sums:
         lines.append(f"  call void @llvm.memset.p0.i64(ptr %own_all, i8 0, i64 {size * pool.threads}, i1 false)")
-    lines.append(f"  call void {call}")
+    lines.append(started(pool.threads, threads=spread))
     if pool.sums:
         lines += loop("c", "0", str(pool.channels), LANES, _total(pool))
-    lines += ["  ret void", "}", "define internal void @part(ptr %operands) #0 {", *load]
-    if spread:
-        lines += ["  %me32 = call i32 @omp_get_thread_num()", "  %all32 = call i32 @omp_get_num_threads()",
-                  "  %me = zext i32 %me32 to i64", "  %all = zext i32 %all32 to i64"]  # fmt: skip
-    else:
-        lines += ["  %me = add i64 0, 0", "  %all = add i64 0, 1"]
+    lines += ["  ret void", "}", "define internal void @part(ptr %operands) #0 {", *load, *numbered(threads=spread)]
     rows = pool.images * pool.rows
     lines += [f"  %fa = mul i64 %me, {rows}", "  %from = udiv i64 %fa, %all", "  %next = add i64 %me, 1",
               f"  %ta = mul i64 %next, {rows}", "  %to = udiv i64 %ta, %all",

@@ -16,8 +16,9 @@ from toolkit.kernels.cpu.native.cells import CellKind, gru_state, lstm
 from toolkit.kernels.cpu.native.code import LANES, Code, Lanes
 from toolkit.kernels.cpu.native.functions import sigmoid
 from toolkit.kernels.cpu.native.loops import ATTRIBUTES, MASK, load_masked, loop, store_masked
+from toolkit.kernels.cpu.native.openmp import openmp_declarations
 from toolkit.kernels.cpu.native.row_products import RowTile, declarations, row_product
-from toolkit.kernels.cpu.native.shares import declared, part, start
+from toolkit.kernels.cpu.native.shares import part, start
 from toolkit.kernels.cpu.native.tiles import loaded
 
 _VECTOR = f"<{LANES} x float>"
@@ -101,7 +102,7 @@ def layer(form: LayerForm) -> str:
     functions = row_product("of_input", form.input_tile, form.input_heights)
     for number, (tile, heights) in enumerate(zip(form.tiles, form.heights, strict=True)):
         functions += row_product(f"of_state{number}", tile, heights)
-    names = [*declarations(form.input_tile.lanes), *declared(threads=form.threads)]
+    names = [*declarations(form.input_tile.lanes), *openmp_declarations(threads=form.threads)]
     code = Code(calls=False)
     run = ["define void @run(ptr %operands) {", *loaded([LayerOperand.NUMBERS], "operands", "ptr"),
            *loaded([LayerSize.SHARES], "numbers"), *start(threads=form.threads), "  ret void", "}"]  # fmt: skip

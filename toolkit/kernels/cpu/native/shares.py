@@ -6,22 +6,13 @@ import functools
 from collections.abc import Sequence
 
 from toolkit.kernels.cpu.native.loops import ATTRIBUTES, loop
-
-
-def declared(*, threads: bool) -> list[str]:
-    """What of OpenMP's runtime `start` and `part` call."""
-    if not threads:
-        return []
-    return ["declare void @GOMP_parallel(ptr, ptr, i32, i32)", "declare i32 @omp_get_thread_num()",
-            "declare i32 @omp_get_num_threads()"]  # fmt: skip
+from toolkit.kernels.cpu.native.openmp import numbered, openmp_declarations, started
 
 
 def start(*, threads: bool) -> list[str]:
     """Run `part` for all of %shares shares of what %operands says."""
-    if not threads:
-        return ["  call void @part(ptr %operands)"]
-    return ["  %shares32 = trunc i64 %shares to i32",
-            "  call void @GOMP_parallel(ptr @part, ptr %operands, i32 %shares32, i32 0)"]  # fmt: skip
+    counted = ["  %shares32 = trunc i64 %shares to i32"] if threads else []
+    return [*counted, started("%shares32", threads=threads)]
 
 
 def part(head: Sequence[str], share: Sequence[str], *, threads: bool) -> list[str]:
@@ -31,12 +22,7 @@ def part(head: Sequence[str], share: Sequence[str], *, threads: bool) -> list[st
         head: before the first share; it makes %shares.
         share: of number %i, from the block %share on.
     """
-    lines = ["define internal void @part(ptr %operands) #0 {", "entry:"]
-    if threads:
-        lines += ["  %me32 = call i32 @omp_get_thread_num()", "  %all32 = call i32 @omp_get_num_threads()",
-                  "  %me = zext i32 %me32 to i64", "  %all = zext i32 %all32 to i64"]  # fmt: skip
-    else:
-        lines += ["  %me = add i64 0, 0", "  %all = add i64 0, 1"]
+    lines = ["define internal void @part(ptr %operands) #0 {", "entry:", *numbered(threads=threads)]
     return [*lines, *head, "  %some = icmp ult i64 %me, %shares", "  br i1 %some, label %share, label %done",
             "share:", "  %i = phi i64 [%me, %entry], [%i1, %shared]", *share, "  br label %shared",
             "shared:", "  %i1 = add i64 %i, %all", "  %again = icmp ult i64 %i1, %shares",
@@ -64,6 +50,6 @@ def calls(*, threads: bool) -> str:
              *loop("c", "%from", "%to", 1, call)]  # fmt: skip
     head = [*known, "  %sizes = mul i64 %shares, 2", "  %start = add i64 %sizes, 1"]
     return "\n".join(
-        [*declared(threads=threads), "define void @run(ptr %operands) {", *known, *start(threads=threads),
+        [*openmp_declarations(threads=threads), "define void @run(ptr %operands) {", *known, *start(threads=threads),
          "  ret void", "}", *part(head, share, threads=threads), f"attributes #0 = {ATTRIBUTES}", ""]
     )  # fmt: skip

@@ -13,7 +13,8 @@ from collections.abc import Sequence
 from toolkit.kernels.cpu.native.code import LANES
 from toolkit.kernels.cpu.native.interpolation import Axes
 from toolkit.kernels.cpu.native.loops import ATTRIBUTES
-from toolkit.kernels.cpu.native.shares import declared, part, start
+from toolkit.kernels.cpu.native.openmp import openmp_declarations
+from toolkit.kernels.cpu.native.shares import part, start
 from toolkit.kernels.cpu.native.tiles import (
     INPUTS,
     OF_A_SHARE,
@@ -83,7 +84,7 @@ def _module(functions: Sequence[str]) -> str:
 
 def _run(threads: bool) -> list[str]:
     """All shares, then the worst of their statuses."""
-    lines = [*declared(threads=threads), "define i32 @run(ptr %operands) {", "entry:",
+    lines = [*openmp_declarations(threads=threads), "define i32 @run(ptr %operands) {", "entry:",
              *loaded([WinogradOperand.NUMBERS], "operands", "ptr"), *loaded([WinogradSize.SHARES], "numbers"),
              *start(threads=threads)]  # fmt: skip
     return [*lines, "  br label %share", "share:", "  %i = phi i64 [0, %entry], [%i1, %share]",

@@ -35,7 +35,8 @@ from toolkit.compiler.transforms.elements import is_channels_first
 from toolkit.compiler.transforms.waiting import Group, Groups
 from toolkit.kernels.cpu.native.code import TYPES, Code, Lanes
 from toolkit.kernels.cpu.native.compiler import Function, compiler
-from toolkit.kernels.cpu.native.loops import OPENMP, Operand, is_long, nest
+from toolkit.kernels.cpu.native.loops import Operand, is_long, nest
+from toolkit.kernels.cpu.native.openmp import OPENMP
 from toolkit.kernels.cpu.native.operations import OPERATORS, accepts
 from toolkit.kernels.cpu.onednn.library import library, openmp_symbols
 from toolkit.kernels.tensors import row_major

@@ -17,7 +17,7 @@ from toolkit.compiler.ir.traits import Trait
 from toolkit.compiler.ir.value import Value
 from toolkit.kernels.cpu.native.code import LANES
 from toolkit.kernels.cpu.native.compiler import Function, compiler
-from toolkit.kernels.cpu.native.loops import OPENMP
+from toolkit.kernels.cpu.native.openmp import OPENMP
 from toolkit.kernels.cpu.native.pools import MaxPool, max_pool, max_pool_gradient
 from toolkit.kernels.cpu.onednn.library import openmp_symbols
 from toolkit.kernels.tensors import F32

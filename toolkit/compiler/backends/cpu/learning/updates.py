@@ -28,7 +28,7 @@ from toolkit.compiler.transforms.elements import scalar_of
 from toolkit.errors import InternalError, InvalidArgumentError
 from toolkit.kernels import variables
 from toolkit.kernels.cpu.native import updates
-from toolkit.kernels.cpu.native.loops import OPENMP
+from toolkit.kernels.cpu.native.openmp import OPENMP
 from toolkit.kernels.cpu.onednn import memory
 from toolkit.kernels.cpu.onednn.library import OneDnnError, library, openmp_symbols, require
 from toolkit.kernels.cpu.onednn.memory import Memory

@@ -19,7 +19,8 @@ from toolkit.compiler.ir.post_ops import Apply
 from toolkit.compiler.ir.value import Value
 from toolkit.kernels.cpu.native.code import Code, Lanes
 from toolkit.kernels.cpu.native.compiler import compiler
-from toolkit.kernels.cpu.native.loops import OPENMP, Operand, is_long, nest
+from toolkit.kernels.cpu.native.loops import Operand, is_long, nest
+from toolkit.kernels.cpu.native.openmp import OPENMP
 from toolkit.kernels.cpu.onednn.library import openmp_symbols
 from toolkit.kernels.tensors import BF16, F32
 from toolkit.target.thresholds import ActivationThresholds

@@ -18,7 +18,7 @@ from toolkit.compiler.ir.value import Value
 from toolkit.kernels.cpu.native.code import LANES
 from toolkit.kernels.cpu.native.compiler import compiler
 from toolkit.kernels.cpu.native.depthwise import BFLOAT, FLOAT, DepthwiseWindow, depthwise, pack
-from toolkit.kernels.cpu.native.loops import OPENMP
+from toolkit.kernels.cpu.native.openmp import OPENMP
 from toolkit.kernels.cpu.native.panels import OperandForm
 from toolkit.kernels.cpu.onednn.library import openmp_symbols
 from toolkit.kernels.tensors import BF16, F32

@@ -21,7 +21,7 @@ from toolkit.compiler.ir.operations.products import Convolution, MatMul
 from toolkit.compiler.ir.value import Value
 from toolkit.kernels.cpu.native.code import LANES
 from toolkit.kernels.cpu.native.compiler import compiler
-from toolkit.kernels.cpu.native.loops import OPENMP
+from toolkit.kernels.cpu.native.openmp import OPENMP
 from toolkit.kernels.cpu.native.panels import OperandForm, Tile, finishing_kernel, kernel, pack, product
 from toolkit.kernels.cpu.onednn.library import openmp_symbols
 from toolkit.kernels.tensors import F32

@@ -20,7 +20,7 @@ from toolkit.compiler.ir.value import Value
 from toolkit.kernels.cpu.native.code import LANES
 from toolkit.kernels.cpu.native.compiler import compiler
 from toolkit.kernels.cpu.native.interpolation import Axes, algorithms, supports
-from toolkit.kernels.cpu.native.loops import OPENMP
+from toolkit.kernels.cpu.native.openmp import OPENMP
 from toolkit.kernels.cpu.onednn.library import openmp_symbols
 from toolkit.kernels.tensors import F32
 from toolkit.passes.operations import multiplications

@@ -16,7 +16,7 @@ from toolkit.compiler.ir.operation import Operation
 from toolkit.compiler.ir.value import Value
 from toolkit.kernels.cpu.native.compiler import INT32, Function, compiler
 from toolkit.kernels.cpu.native.interpolation import filter_matrix, gradient_matrix, transform_filter
-from toolkit.kernels.cpu.native.loops import OPENMP
+from toolkit.kernels.cpu.native.openmp import OPENMP
 from toolkit.kernels.cpu.native.winograd import winograd, winograd_gradient
 from toolkit.kernels.cpu.onednn import memory
 from toolkit.kernels.cpu.onednn.library import one_thread, openmp_symbols

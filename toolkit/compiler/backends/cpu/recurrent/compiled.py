@@ -23,7 +23,7 @@ from toolkit.compiler.ir.operations.recurrent import (
 from toolkit.kernels.cpu.native.cells import CellKind
 from toolkit.kernels.cpu.native.code import LANES
 from toolkit.kernels.cpu.native.compiler import compiler
-from toolkit.kernels.cpu.native.loops import OPENMP
+from toolkit.kernels.cpu.native.openmp import OPENMP
 from toolkit.kernels.cpu.native.recurrent import LayerForm, layer
 from toolkit.kernels.cpu.native.row_products import RowTile, heights, pack_gates
 from toolkit.kernels.cpu.onednn.library import openmp_symbols
