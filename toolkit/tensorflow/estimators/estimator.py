@@ -5,94 +5,49 @@
 from __future__ import annotations
 
 import copy
-import inspect
 import os
-import shutil
 import tempfile
-import time
-from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from collections.abc import Iterator
+from typing import Any
 
 from toolkit.client import context, seeds, summary
 from toolkit.client.data.dataset import Dataset
 from toolkit.client.grouping import group
-from toolkit.client.metrics.means import mean
-from toolkit.client.nest import flatten
 from toolkit.client.scopes import device
-from toolkit.client.tensor import Tensor
 from toolkit.client.train import warm_start as starting
 from toolkit.client.train.global_step import create_global_step, get_global_step, global_step_read
-from toolkit.errors import GraphmillError, NotFoundError
-from toolkit.formats.savedmodel import VARIABLES
+from toolkit.errors import GraphmillError
 from toolkit.graph.metagraph import GraphKeys
 from toolkit.tensorflow.deprecation import log
 from toolkit.tensorflow.estimators import cluster_tasks
-from toolkit.tensorflow.estimators import export_outputs as exports
-from toolkit.tensorflow.estimators.evaluation import StopAfterEvals, eval_step, evaluate_once, write_values
+from toolkit.tensorflow.estimators.evaluation import (
+    Evaluation,
+    checked_items,
+    eval_step,
+    evaluate_once,
+    evaluation_hooks,
+    with_loss,
+    write_values,
+)
+from toolkit.tensorflow.estimators.export_folders import copy_extra, timestamped
+from toolkit.tensorflow.estimators.exporting import TAGS, add_graph
+from toolkit.tensorflow.estimators.model_functions import arguments_of, check_arguments
+from toolkit.tensorflow.estimators.model_inputs import IteratorHook, chosen, has_an_end, rows_of
 from toolkit.tensorflow.estimators.run_config import ModeKeys, RunConfig
 from toolkit.tensorflow.estimators.spec import EstimatorSpec
+from toolkit.tensorflow.estimators.warm_starts import warm_start_settings
 from toolkit.tensorflow.families import saver as savers
 from toolkit.tensorflow.families.graph import Graph
 from toolkit.tensorflow.families.monitored import ChiefSessionCreator, MonitoredSession, MonitoredTrainingSession
 from toolkit.tensorflow.families.saved_model import SavedModelBuilder
 from toolkit.tensorflow.families.saving_hooks import CheckpointSaverHook, CheckpointSaverListener
 from toolkit.tensorflow.families.scaffold import Scaffold
-from toolkit.tensorflow.families.session import Session
 from toolkit.tensorflow.families.session_hooks import (
     LoggingTensorHook,
     NanTensorHook,
     SessionRunHook,
     StopAtStepHook,
 )
-
-_ARGUMENTS = frozenset({"features", "labels", "mode", "params", "self", "config"})
-#: the tags of an exported graph, and the call of its signatures
-_TAGS = {ModeKeys.PREDICT: ["serve"], ModeKeys.TRAIN: ["train"], ModeKeys.EVAL: ["eval"]}
-_METHODS = {ModeKeys.TRAIN: "tensorflow/supervised/training", ModeKeys.EVAL: "tensorflow/supervised/eval"}
-
-
-class _WarmStart(NamedTuple):
-    ckpt_to_initialize_from: Any
-    vars_to_warm_start: Any
-    var_name_to_vocab_info: Any
-    var_name_to_prev_var_name: Any
-
-
-class WarmStartSettings(_WarmStart):
-    """What an estimator's variables start from.
-
-    Raises:
-        ValueError: no checkpoint is named.
-    """
-
-    def __new__(
-        cls, ckpt_to_initialize_from: Any, vars_to_warm_start: Any = ".*", var_name_to_vocab_info: Any = None,
-        var_name_to_prev_var_name: Any = None,
-    ) -> WarmStartSettings:  # fmt: skip
-        if not ckpt_to_initialize_from:
-            raise ValueError("WarmStartSettings needs ckpt_to_initialize_from; it is missing")
-        return super().__new__(
-            cls, ckpt_to_initialize_from, vars_to_warm_start, var_name_to_vocab_info or {},
-            var_name_to_prev_var_name or {},
-        )  # fmt: skip
-
-
-class Evaluation(NamedTuple):
-    """An evaluation in a graph: how its session starts, what is run, what comes out, and who watches."""
-
-    scaffold: Any
-    update_op: Any
-    values: dict[str, Any]
-    hooks: list[Any]
-
-
-def _evaluation_hooks(steps: Any, hooks: Any) -> list[Any]:
-    found = _checked(hooks, SessionRunHook, "hooks")
-    if steps is not None:
-        if steps <= 0:
-            raise ValueError(f"steps must be above 0; got {steps}")
-        found.append(StopAfterEvals(steps))
-    return found
 
 
 class Estimator:
@@ -117,10 +72,10 @@ class Estimator:
         self._model_dir = self._config.model_dir
         if model_fn is None:
             raise ValueError("an Estimator needs a model_fn; it is missing")
-        _check_arguments(model_fn, params)
+        check_arguments(model_fn, params)
         self._model_fn = model_fn
         self._params = copy.deepcopy(params or {})
-        self._warm_start = _warm_start_settings(warm_start_from)
+        self._warm_start = warm_start_settings(warm_start_from)
 
     @property
     def model_dir(self) -> Any:
@@ -195,8 +150,8 @@ class Estimator:
         if max_steps is not None and max_steps <= self.trained_steps():
             log().info("the model has been trained for %d steps already", max_steps)
             return self
-        hooks = _checked(hooks, SessionRunHook, "hooks")
-        listeners = _checked(saving_listeners, CheckpointSaverListener, "saving_listeners")
+        hooks = checked_items(hooks, SessionRunHook, "hooks")
+        listeners = checked_items(saving_listeners, CheckpointSaverListener, "saving_listeners")
         if steps is not None or max_steps is not None:
             hooks.append(StopAtStepHook(steps, max_steps))
         loss = self._train(input_fn, hooks, listeners)
@@ -276,7 +231,7 @@ class Estimator:
         Raises:
             ValueError: fewer than one step; a metric is called "loss" or "global_step".
         """
-        hooks = _evaluation_hooks(steps, hooks)
+        hooks = evaluation_hooks(steps, hooks)
         checkpoint = checkpoint_path or self.latest_checkpoint()
         if not checkpoint:
             log().info("%s has no checkpoint; the initial values are evaluated", self._model_dir)
@@ -285,7 +240,7 @@ class Estimator:
 
     def evaluation(self, input_fn: Any, steps: Any = None, hooks: Any = None) -> Evaluation:
         """An evaluation in the default graph, to be run with whatever values its variables are given."""
-        return self._evaluation(input_fn, _evaluation_hooks(steps, hooks), None)
+        return self._evaluation(input_fn, evaluation_hooks(steps, hooks), None)
 
     def _evaluation(self, input_fn: Any, hooks: list[Any], checkpoint: Any) -> Evaluation:
         graph = context.get_default_graph()
@@ -293,7 +248,7 @@ class Estimator:
         step = self._create_and_assert_global_step(graph)
         features, labels, input_hooks = self._inputs(input_fn, ModeKeys.EVAL)
         spec = self._call_model_fn(features, labels, ModeKeys.EVAL, self.config)
-        update_op, values = _with_loss(spec)
+        update_op, values = with_loss(spec)
         self._start_warm(checkpoint)
         values[GraphKeys.GLOBAL_STEP] = step
         scaffold = spec.scaffold
@@ -324,7 +279,7 @@ class Estimator:
         Raises:
             ValueError: there are no such predictions, or they are not of one number of examples.
         """
-        hooks = _checked(hooks, SessionRunHook, "hooks")
+        hooks = checked_items(hooks, SessionRunHook, "hooks")
         checkpoint = checkpoint_path or self.latest_checkpoint()
         if not checkpoint:
             log().info("%s has no checkpoint; the initial values predict", self._model_dir)
@@ -333,11 +288,11 @@ class Estimator:
             seeds.set_random_seed(self._config.tf_random_seed)
             self._create_and_assert_global_step(graph)
             features, _, input_hooks = self._inputs(input_fn, ModeKeys.PREDICT)
-            if not _has_an_end(features):
+            if not has_an_end(features):
                 log().warning("the input is neither of tf.data nor of a queue, so predict never ends")
             spec = self._call_model_fn(features, None, ModeKeys.PREDICT, self.config)
             self._start_warm(checkpoint)
-            predictions = _chosen(spec.predictions, predict_keys)
+            predictions = chosen(spec.predictions, predict_keys)
             creator = ChiefSessionCreator(
                 spec.scaffold, config=self._config.session_config, checkpoint_filename_with_path=checkpoint
             )
@@ -350,7 +305,7 @@ class Estimator:
                     elif not isinstance(predictions, dict):
                         yield from batch
                     else:
-                        for row in range(_rows_of(batch)):
+                        for row in range(rows_of(batch)):
                             yield {key: value[row] for key, value in batch.items()}
 
     # -- export ---------------------------------------------------------------------------------------------
@@ -387,7 +342,7 @@ class Estimator:
         checkpoint_path: Any = None, strip_default_attrs: bool = True,
     ) -> bytes:  # fmt: skip
         wanted = {mode: fn for mode, fn in input_receiver_fn_map.items() if fn is not None}
-        if not wanted or not set(wanted) <= set(_TAGS):
+        if not wanted or not set(wanted) <= set(TAGS):
             raise ValueError(f"an export needs a function that makes its inputs, of a mode; got {wanted or 'none'}")
         checkpoint = checkpoint_path or self.latest_checkpoint()
         if not checkpoint and self._warm_start is not None:
@@ -418,35 +373,10 @@ class Estimator:
             seeds.set_random_seed(self._config.tf_random_seed)
             receiver = receiver_fn()
             spec = self._call_model_fn(receiver.features, getattr(receiver, "labels", None), mode, self.config)
-            outputs: dict[str, exports.ExportOutput]
-            if mode == ModeKeys.PREDICT:
-                outputs = spec.export_outputs
-            else:
-                metrics = spec.eval_metric_ops
-                supervised = exports.SupervisedOutput(_METHODS[mode], spec.loss, spec.predictions, metrics)
-                outputs = {{ModeKeys.TRAIN: "train", ModeKeys.EVAL: "eval"}[mode]: supervised}
-            defs = exports.signature_defs(receiver, outputs, mode == ModeKeys.PREDICT)
-            with Session(config=self._config.session_config) as session:
-                local_init = spec.scaffold.local_init_op
-                if local_init is None:
-                    local_init = Scaffold.default_local_init_op()
-                saver = spec.scaffold.saver or savers.Saver(sharded=True)
-                try:
-                    saver.restore(session, checkpoint)
-                except NotFoundError as error:
-                    raise ValueError(
-                        f"{checkpoint}: the graph for '{mode}' has variables that the checkpoint lacks: {error}"
-                    ) from None
-                if spec.train_op is not None:
-                    graph.add_to_collection(GraphKeys.TRAIN_OP, spec.train_op)
-                settings: dict[str, Any] = {
-                    "signature_def_map": defs, "assets_collection": graph.get_collection(GraphKeys.ASSET_FILEPATHS),
-                    "main_op": local_init, "saver": saver, "strip_default_attrs": strip,
-                }  # fmt: skip
-                if is_first:
-                    builder.add_meta_graph_and_variables(session, _TAGS[mode], **settings)
-                else:
-                    builder.add_meta_graph(_TAGS[mode], **settings)
+            add_graph(
+                builder, graph, receiver, spec, checkpoint, mode, is_first=is_first, strip_default_attrs=strip,
+                session_config=self._config.session_config,
+            )  # fmt: skip
 
     # -- calls ----------------------------------------------------------------------------------------------
 
@@ -461,7 +391,7 @@ class Estimator:
         hooks: list[Any] = []
         if isinstance(found, Dataset):
             iterator = found.make_initializable_iterator()
-            hooks.append(_IteratorHook(iterator))
+            hooks.append(IteratorHook(iterator))
             found = iterator.get_next()
         if isinstance(found, list | tuple):
             if len(found) != 2:
@@ -488,57 +418,6 @@ class Estimator:
             starting.warm_start(*self._warm_start)
 
 
-class _IteratorHook(SessionRunHook):
-    """Starts an iterator in each session."""
-
-    def __init__(self, iterator: Any):
-        self._iterator = iterator
-
-    def begin(self) -> None:
-        self._initializer = self._iterator.initializer
-
-    def after_create_session(self, session: Any, coord: Any) -> None:
-        session.run(self._initializer)
-
-
-def arguments_of(function: Callable[..., Any]) -> tuple[str, ...]:
-    """The names of a function's arguments; of a partial function those that are left or named."""
-    return tuple(
-        name
-        for name, each in inspect.signature(function).parameters.items()
-        if each.kind not in (each.VAR_POSITIONAL, each.VAR_KEYWORD)
-    )
-
-
-def timestamped(base: str) -> str:
-    """A new folder in another one, named by the seconds since 1970."""
-    stamp = int(time.time())
-    while True:
-        target = os.path.join(base, str(stamp))
-        if not os.path.exists(target):
-            return target
-        stamp += 1
-
-
-def copy_extra(folder: str, assets_extra: Any) -> None:
-    """Copy files into an export, each under a name."""
-    for name, source in (assets_extra or {}).items():
-        place = os.path.join(folder, "assets.extra", name)
-        os.makedirs(os.path.dirname(place), exist_ok=True)
-        shutil.copyfile(source, place)
-
-
-def _check_arguments(model_fn: Any, params: Any) -> None:
-    takes = set(arguments_of(model_fn))
-    if "features" not in takes:
-        raise ValueError(f"model_fn must take features; it takes: {', '.join(sorted(takes)) or 'nothing'}")
-    if params is not None and "params" not in takes:
-        raise ValueError("params are given, and model_fn takes none")
-    strange = sorted(takes - _ARGUMENTS)
-    if strange:
-        raise ValueError(f"model_fn takes {', '.join(strange)}, which nothing is passed for")
-
-
 def _with_folder(config: Any, model_dir: Any) -> RunConfig:
     config = RunConfig() if config is None else config
     if not isinstance(config, RunConfig):
@@ -553,16 +432,6 @@ def _with_folder(config: Any, model_dir: Any) -> RunConfig:
     return config.replace(model_dir=folder)
 
 
-def _warm_start_settings(start: Any) -> Any:
-    if start is None or isinstance(start, WarmStartSettings):
-        return start
-    if isinstance(start, str | bytes):
-        folder = os.fsdecode(start)
-        own = os.path.join(folder, VARIABLES)
-        return WarmStartSettings(own if os.path.exists(own + ".index") else folder)
-    raise ValueError(f"warm_start_from must be a path or WarmStartSettings; got {start!r}")
-
-
 def _refuse_overridden(cls: type) -> None:
     """Raises ValueError where a subclass changes what an Estimator does."""
     allowed = {"model_fn", "_create_and_assert_global_step", "_export_all_saved_models", "_params_of", "_spec_of"}
@@ -571,49 +440,3 @@ def _refuse_overridden(cls: type) -> None:
         strange = sorted(set(changed) - allowed)
         if strange:
             raise ValueError(f"{base.__name__} overrides {', '.join(strange)} of Estimator, which it must not")
-
-
-def _checked(items: Any, kind: type, what: str) -> list[Any]:
-    found = list(items or ())
-    for item in found:
-        if not isinstance(item, kind):
-            raise TypeError(f"{what} must be of {kind.__name__}; got {item!r}")
-    return found
-
-
-def _with_loss(spec: EstimatorSpec) -> tuple[Any, dict[str, Any]]:
-    """One operation that updates all metrics, and their values, the mean loss among them."""
-    metrics = dict(spec.eval_metric_ops)
-    for name in ("loss", GraphKeys.GLOBAL_STEP):
-        if name in metrics:
-            raise ValueError(f"a metric is called '{name}', which every evaluation has already")
-    metrics["loss"] = mean(spec.loss)
-    updates = [metrics[name][1] for name in sorted(metrics)]
-    return group([each.op if hasattr(each, "op") else each for each in updates]), {
-        name: metrics[name][0] for name in sorted(metrics)
-    }
-
-
-def _has_an_end(features: Any) -> bool:
-    tensors = [each for each in flatten(features) if isinstance(each, Tensor)]
-    return any(each.op.type == "IteratorGetNext" for each in tensors) or bool(
-        context.get_default_graph().get_collection(GraphKeys.QUEUE_RUNNERS)
-    )
-
-
-def _chosen(predictions: Any, keys: Any) -> Any:
-    if not keys:
-        return predictions
-    if not isinstance(predictions, dict):
-        raise ValueError("predict_keys choose from predictions by name, and the model has one prediction alone")
-    found = {key: value for key, value in predictions.items() if key in keys}
-    if not found:
-        raise ValueError(f"no prediction is called {keys}; there are: {', '.join(predictions)}")
-    return found
-
-
-def _rows_of(batch: dict[str, Any]) -> int:
-    counts = {key: len(value) for key, value in batch.items()}
-    if len(set(counts.values())) > 1:
-        raise ValueError(f"predictions are of different numbers of examples: {counts}")
-    return next(iter(counts.values()), 0)

@@ -5,18 +5,21 @@
 from __future__ import annotations
 
 import os
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from schemas import summary_pb2
 from toolkit.client import array_ops, context, initializers
 from toolkit.client.convert import tensor_proto
+from toolkit.client.grouping import group
+from toolkit.client.metrics.means import mean
 from toolkit.client.scopes import control_dependencies
 from toolkit.client.variable_store import get_variable
 from toolkit.graph import dtypes
 from toolkit.graph.metagraph import GraphKeys
 from toolkit.tensorflow.deprecation import log
+from toolkit.tensorflow.estimators.spec import EstimatorSpec
 from toolkit.tensorflow.families.monitored import ChiefSessionCreator, MonitoredSession
 from toolkit.tensorflow.families.saving_hooks import FileWriterCache
 from toolkit.tensorflow.families.session_hooks import FinalOpsHook, SessionRunArgs, SessionRunContext, SessionRunHook
@@ -49,6 +52,47 @@ class StopAfterEvals(SessionRunHook):
         log().info("evaluated %d of %d steps", run_values.results, self._count)
         if run_values.results >= self._count:
             run_context.request_stop()
+
+
+class Evaluation(NamedTuple):
+    """An evaluation in a graph: how its session starts, what is run, what comes out, and who watches."""
+
+    scaffold: Any
+    update_op: Any
+    values: dict[str, Any]
+    hooks: list[Any]
+
+
+def evaluation_hooks(steps: Any, hooks: Any) -> list[Any]:
+    """Those that are given, and the one that ends an evaluation after `steps`."""
+    found = checked_items(hooks, SessionRunHook, "hooks")
+    if steps is not None:
+        if steps <= 0:
+            raise ValueError(f"steps must be above 0; got {steps}")
+        found.append(StopAfterEvals(steps))
+    return found
+
+
+def checked_items(items: Any, kind: type, what: str) -> list[Any]:
+    """A list of what is given. Raises TypeError where something is not of `kind`."""
+    found = list(items or ())
+    for item in found:
+        if not isinstance(item, kind):
+            raise TypeError(f"{what} must be of {kind.__name__}; got {item!r}")
+    return found
+
+
+def with_loss(spec: EstimatorSpec) -> tuple[Any, dict[str, Any]]:
+    """One operation that updates all metrics, and their values, the mean loss among them."""
+    metrics = dict(spec.eval_metric_ops)
+    for name in ("loss", GraphKeys.GLOBAL_STEP):
+        if name in metrics:
+            raise ValueError(f"a metric is called '{name}', which every evaluation has already")
+    metrics["loss"] = mean(spec.loss)
+    updates = [metrics[name][1] for name in sorted(metrics)]
+    return group([each.op if hasattr(each, "op") else each for each in updates]), {
+        name: metrics[name][0] for name in sorted(metrics)
+    }
 
 
 def evaluate_once(

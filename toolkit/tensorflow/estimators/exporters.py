@@ -13,6 +13,7 @@ from typing import Any
 
 from toolkit.formats.events import read_events
 from toolkit.tensorflow.deprecation import log
+from toolkit.tensorflow.estimators.model_functions import arguments_of
 
 
 class Exporter(abc.ABC):
@@ -108,8 +109,6 @@ class BestExporter(_SavedModelExporter):
         assets_extra: Any = None, as_text: bool = False, exports_to_keep: Any = 5,
     ):  # fmt: skip
         super().__init__(name, serving_input_receiver_fn, assets_extra, as_text)
-        from toolkit.tensorflow.estimators.estimator import arguments_of
-
         if compare_fn is None or set(arguments_of(compare_fn)) != {"best_eval_result", "current_eval_result"}:
             raise ValueError("compare_fn must be a function of best_eval_result and current_eval_result")
         self._compare, self._pattern = compare_fn, event_file_pattern

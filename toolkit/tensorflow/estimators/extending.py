@@ -12,7 +12,8 @@ from toolkit.client.data.dataset import Dataset
 from toolkit.client.sparse_tensor import SparseTensor
 from toolkit.client.tensor import Tensor
 from toolkit.tensorflow.estimators import export_outputs as exports
-from toolkit.tensorflow.estimators.estimator import Estimator, arguments_of
+from toolkit.tensorflow.estimators.estimator import Estimator
+from toolkit.tensorflow.estimators.model_functions import arguments_of
 from toolkit.tensorflow.estimators.receivers import build_raw_supervised_input_receiver_fn
 from toolkit.tensorflow.estimators.run_config import ModeKeys
 from toolkit.tensorflow.families.contrib_optimizers import TransformingOptimizer

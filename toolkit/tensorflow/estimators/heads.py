@@ -27,7 +27,7 @@ from toolkit.client.train.global_step import get_global_step
 from toolkit.graph import dtypes
 from toolkit.graph.metagraph import GraphKeys
 from toolkit.tensorflow.estimators import export_outputs as exports
-from toolkit.tensorflow.estimators.estimator import arguments_of
+from toolkit.tensorflow.estimators.model_functions import arguments_of
 from toolkit.tensorflow.estimators.run_config import ModeKeys
 from toolkit.tensorflow.estimators.spec import EstimatorSpec
 

@@ -10,7 +10,7 @@ from toolkit.client import context
 from toolkit.client.metrics.means import mean
 from toolkit.client.mode_keys import ModeKeys
 from toolkit.client.train.global_step import create_global_step
-from toolkit.tensorflow.estimators.estimator import arguments_of
+from toolkit.tensorflow.estimators.model_functions import arguments_of
 from toolkit.tensorflow.families.graph import Graph
 from toolkit.tensorflow.learn import exporting, tensor_signature
 from toolkit.tensorflow.learn.base_estimator import BaseEstimator

@@ -12,6 +12,7 @@ from typing import Any
 
 from toolkit.graph.metagraph import GraphKeys
 from toolkit.tensorflow.estimators import estimator as core
+from toolkit.tensorflow.estimators.model_functions import arguments_of
 from toolkit.tensorflow.families import saver as savers
 from toolkit.tensorflow.families.saving_hooks import CheckpointSaverHook, CheckpointSaverListener
 from toolkit.tensorflow.families.session_hooks import GlobalStepWaiterHook
@@ -330,6 +331,6 @@ def _predicate(function: Any) -> Callable[[Any, Any], Any]:
         return lambda found, checkpoint: True
     if not callable(function):
         raise ValueError(f"continuous_eval_predicate_fn must be a function; got {function!r}")
-    if "checkpoint_path" in core.arguments_of(function):
+    if "checkpoint_path" in arguments_of(function):
         return lambda found, checkpoint: function(found, checkpoint_path=checkpoint)
     return lambda found, checkpoint: function(found)

@@ -15,7 +15,9 @@ from toolkit.client.parsing import parse_example
 from toolkit.graph import dtypes
 from toolkit.graph.metagraph import GraphKeys
 from toolkit.tensorflow.estimators import estimator as core
+from toolkit.tensorflow.estimators.export_folders import copy_extra, timestamped
 from toolkit.tensorflow.estimators.export_outputs import DEFAULT_KEY
+from toolkit.tensorflow.estimators.model_functions import arguments_of
 from toolkit.tensorflow.families import internal_tools, variables
 from toolkit.tensorflow.families import saver as savers
 from toolkit.tensorflow.families.saved_model import SavedModelBuilder
@@ -119,7 +121,7 @@ def write(
     defs[DEFAULT_KEY] = signature_of(inputs.default_inputs, outputs, problem)
     shared = internal_tools.initialize_resources(internal_tools.shared_resources())
     start = group([variables.local_variables_initializer(), shared, variables.tables_initializer()])
-    target = core.timestamped(os.fsdecode(base))
+    target = timestamped(os.fsdecode(base))
     parent, name = os.path.split(target)
     scratch = os.path.join(parent, f"temp-{name}")
     builder = SavedModelBuilder(scratch)
@@ -131,7 +133,7 @@ def write(
             assets_collection=context.get_default_graph().get_collection(GraphKeys.ASSET_FILEPATHS),
         )  # fmt: skip
     builder.save(as_text)
-    core.copy_extra(scratch, assets_extra)
+    copy_extra(scratch, assets_extra)
     os.rename(scratch, target)
     return target.encode()
 
@@ -158,7 +160,7 @@ class ExportStrategy(_Strategy):
         Raises:
             ValueError: the function takes the result of an evaluation, and no checkpoint.
         """
-        takes = core.arguments_of(self.export_fn)
+        takes = arguments_of(self.export_fn)
         if "eval_result" in takes and "checkpoint_path" not in takes:
             raise ValueError("an export_fn that takes eval_result takes checkpoint_path as well")
         offered = {

@@ -16,7 +16,7 @@ from toolkit.client.tensor import Tensor
 from toolkit.client.weights import broadcast_weights
 from toolkit.graph import dtypes
 from toolkit.tensorflow.deprecation import log
-from toolkit.tensorflow.estimators.estimator import arguments_of
+from toolkit.tensorflow.estimators.model_functions import arguments_of
 
 #: of labels, logits and weights or None; the loss to train, and the one to show
 Loss = Callable[[Any, Any, Any], tuple[Tensor, Tensor]]

@@ -28,7 +28,8 @@ HOMES: dict[str, str] = {
     """,
     "toolkit.tensorflow.estimators.run_config": "estimator.RunConfig estimator.ModeKeys",
     "toolkit.tensorflow.estimators.spec": "estimator.EstimatorSpec",
-    "toolkit.tensorflow.estimators.estimator": "estimator.Estimator estimator.WarmStartSettings",
+    "toolkit.tensorflow.estimators.warm_starts": "estimator.WarmStartSettings",
+    "toolkit.tensorflow.estimators.estimator": "estimator.Estimator",
     "toolkit.tensorflow.estimators.training": """
         estimator.TrainSpec estimator.EvalSpec estimator.train_and_evaluate
     """,
