@@ -26,18 +26,16 @@ _SMALL = 0.05
 
 def chosen(source: str) -> list[int]:
     """The lines of numbers that are neither derived nor explained on the same line or the one before."""
+    numbers = [each for node in ast.walk(ast.parse(source)) for each in _tolerances(node) if _is_chosen(each)]
+    if not numbers:
+        return []
     explained = {
         token.start[0]
         for token in tokenize.generate_tokens(io.StringIO(source).readline)
         if token.type == tokenize.COMMENT and not token.string.startswith(("# fmt", "# noqa", "# pyright", "# type:"))
     }
-    found: set[int] = set()
-    for node in ast.walk(ast.parse(source)):
-        for number in _tolerances(node):
-            first, last = number.lineno, number.end_lineno or number.lineno
-            if _is_chosen(number) and not explained & set(range(first - 1, last + 1)):
-                found.add(first)
-    return sorted(found)
+    lines = ((each.lineno, each.end_lineno or each.lineno) for each in numbers)
+    return sorted({first for first, last in lines if not explained & set(range(first - 1, last + 1))})
 
 
 def _tolerances(node: ast.AST) -> Iterator[ast.expr]:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+import functools
 from collections import defaultdict
+from collections.abc import Iterator
 
 from tests.test_layers import FILES, ROOT, home, module_name
 
@@ -11,12 +13,21 @@ from tests.test_layers import FILES, ROOT, home, module_name
 _SHARED: dict[tuple[str, str], str] = {}
 
 
+def _statements(node: ast.AST) -> Iterator[ast.AST]:
+    """All statements in a node, where classes can stand; expressions, most of a file, are left out."""
+    for child in ast.iter_child_nodes(node):
+        if not isinstance(child, ast.expr):
+            yield child
+            yield from _statements(child)
+
+
+@functools.cache
 def _classes() -> dict[tuple[str, str], list[str]]:
     """Where the public classes of each name stand, by layer and name; those inside of others count as well."""
     found: dict[tuple[str, str], list[str]] = defaultdict(list)
     for path in FILES:
         layer = home(module_name(path)) or "toolkit"
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in _statements(ast.parse(path.read_text())):
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 found[layer, node.name].append(f"{path.relative_to(ROOT)}:{node.lineno}")
     return found

@@ -151,12 +151,17 @@ _ADDRESSES = {
 }  # fmt: skip
 _ADDRESS_MAKERS = frozenset({"address", "address_of_view", "elements"})
 _TELLING = frozenset({"__array_interface__", "__array_struct__", "ctypes", "from_buffer"})
+#: a module without any of these words has nothing to do with addresses and is not parsed
+_WORDS = (*_TELLING, "addresses")
 
 
 def _uses(path: Path) -> set[str]:
     """What a module has to do with addresses."""
     found: set[str] = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf8"))):
+    text = path.read_text(encoding="utf8")
+    if not any(word in text for word in _WORDS):
+        return found
+    for node in ast.walk(ast.parse(text)):
         match node:
             case ast.Import(names):
                 found |= {"pointers" for alias in names if alias.name.split(".")[0] == "ctypes"}
