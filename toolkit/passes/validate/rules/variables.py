@@ -32,7 +32,7 @@ def variables(subject: Subject) -> Iterator[Problem]:
     yield from _saver(subject)
     table = subject.bodies[0].table
     if table is not None:
-        from toolkit.passes.validate.columns import variables_fit  # NumPy is imported for large graphs alone
+        from toolkit.formats.table_variables import variables_fit  # NumPy is imported for large graphs alone
 
         if variables_fit(table, _VARIABLES, _ASSIGNS, _SAVES, _PASS_ON):
             return

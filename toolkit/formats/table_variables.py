@@ -1,4 +1,4 @@
-"""What rules find over the columns of a table, without a node: that there is nothing to say."""
+"""Whether variables are assigned and saved in a graph whose nodes are a table."""
 
 from __future__ import annotations
 
