@@ -146,12 +146,20 @@ def _split(
     from toolkit.graph.garbage import no_collection
     from toolkit.passes.costs import CrossingBytes
 
+    graph = model.graph
     with models.about(source), no_collection():
-        require_valid(model.graph)
-        order = model.graph.topological_order()
-        sizes = CrossingBytes(model.graph, order)
-        parts = splitter.split(model.graph, keep=False, order=order)
-    rows = _crossings(parts, sizes.of(parts))
+        require_valid(graph)
+        parts = splitter.split_unmade(graph)
+        if parts is not None:
+            from toolkit.passes.crossing_table import crossing_bytes  # which imports NumPy
+
+            sizes = crossing_bytes(graph, parts)
+        else:
+            order = graph.topological_order()
+            found = CrossingBytes(graph, order)
+            parts = splitter.split(graph, keep=False, order=order)
+            sizes = found.of(parts)
+    rows = _crossings(parts, sizes)
     schedule = None if parts.schedule is None else parts.schedule.facts()
     if report is not None and parts.schedule is not None:
         write_output(report, json.dumps({"schedule": schedule, "waits": parts.schedule.waits}, indent=1) + "\n")

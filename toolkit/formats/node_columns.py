@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import mmap
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -42,6 +42,7 @@ class NodeColumns:
 
     Attributes:
         data: the bytes of the file.
+        more: bytes of nodes that came since; they count from one behind the end of `data`.
         names: in order.
         numbers: the place of each by its name.
         tag, start, tail, stop: int64, where in `data` the node's field begins, its message, its attributes, and where
@@ -50,6 +51,7 @@ class NodeColumns:
         kind: int32, by number in `kinds`.
         devices: what devices there are, for the whole file.
         device: int32, by number in `devices`.
+        written_device: int32, the same as the bytes have it: nodes may have been placed since.
         begin: int64, one more than there are nodes: where the edges into each begin.
         source: int32, the node that each edge comes from, data edges first.
         index: int32, which of its outputs; `CONTROL`.
@@ -71,6 +73,8 @@ class NodeColumns:
     source: NDArray[np.int32]
     index: NDArray[np.int32]
     functions: frozenset[str] = frozenset()
+    written_device: NDArray[np.int32] | None = None
+    more: bytes = b""
 
     def __len__(self) -> int:
         return len(self.names)
@@ -83,6 +87,50 @@ class NodeColumns:
         """How many data edges lead into each node."""
         before = np.concatenate((np.zeros(1, np.int64), np.cumsum(self.index != CONTROL)))
         return before[self.begin[1:]] - before[self.begin[:-1]]
+
+    def bytes_at(self, begin: int, end: int) -> bytes:
+        """The bytes from a place to another, both within what was read or both within what came since."""
+        size = len(self.data)
+        return self.data[begin:end] if begin <= size else self.more[begin - size - 1 : end - size - 1]
+
+    def readers(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Where the edges out of each node begin, with one more than there are nodes, and their numbers: of each node
+        in the order of those that they lead into."""
+        edges = np.argsort(self.source, kind="stable")
+        counts = np.bincount(self.source, minlength=len(self))
+        return np.concatenate((np.zeros(1, np.int64), np.cumsum(counts))), edges
+
+    def has_op(self, ops: Container[str]) -> NDArray[np.bool_]:
+        """Which nodes are of some ops."""
+        column = np.fromiter((kind.op in ops for kind in self.kinds.all), np.bool_, len(self.kinds.all))
+        return column[self.kind]
+
+    def companions(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Pairs of nodes: one whose `_class` names another, and that one, both by place.
+
+        All must be there (`has_companions`)."""
+        used = self.used_kinds()
+        named = {number: kind.companions for number in used if (kind := self.kinds.all[number]).companions}
+        counts = np.zeros(len(self.kinds.all), np.int64)
+        for number, names in named.items():
+            counts[number] = len(names)
+        places = np.array([self.numbers[name] for names in named.values() for name in names], np.int64)
+        first = np.cumsum(counts) - counts  # where the places of each kind begin: `named` is in their order
+        nodes = np.flatnonzero(counts[self.kind])
+        kinds = self.kind[nodes]
+        owners = np.repeat(nodes, counts[kinds])
+        offsets = np.arange(len(owners), dtype=np.int64) - np.repeat(
+            np.cumsum(counts[kinds]) - counts[kinds], counts[kinds]
+        )
+        return owners, places[np.repeat(first[kinds], counts[kinds]) + offsets]
+
+    def nodes_of(self, graph: Graph, ops: Container[str]) -> Sequence[Node]:
+        """See `UnmadeNodes.nodes_of`."""
+        return [self.example(graph, number) for number in ints(np.flatnonzero(self.has_op(ops)))]
+
+    def device_names(self) -> set[str]:
+        """See `UnmadeNodes.device_names`."""
+        return {self.devices[number] for number in ints(np.unique(self.device))}
 
     def used_kinds(self) -> list[int]:
         """The numbers of the kinds that nodes have."""

@@ -20,15 +20,23 @@ if TYPE_CHECKING:
 
 #: so many pieces of a file are joined, to be written at once
 _JOINED = 4096
-_NODE = b"\x0a"
+_NODE, _DEVICE = b"\x0a", b"\x22"
+#: bytes among which nodes that are joined may lie to be copied together first: weights are not copied twice
+_NEAR = 1 << 22
 
 
 class NodeTable(NodeColumns):
     """The columns of nodes none of which has been made (`toolkit.graph.unmade`)."""
 
+    #: whether they are sound, and in what surroundings
+    _verdict: tuple[list[Any], bool] | None = None
+
     def is_sound(self, graph: Graph) -> bool:
-        """See `UnmadeNodes.is_sound`."""
-        return is_sound(self, graph)
+        """See `UnmadeNodes.is_sound`; looked for once, as long as version and functions are the same."""
+        around = [graph.versions.producer, *map(graph.library.get, graph.library)]
+        if self._verdict is None or not _are_same(self._verdict[0], around):
+            self._verdict = around, is_sound(self, graph)
+        return self._verdict[1]
 
     def shapes_fit(self, graph: Graph, calls: Calls) -> bool:
         """See `UnmadeNodes.shapes_fit`."""
@@ -51,7 +59,18 @@ class NodeTable(NodeColumns):
             self.kinds, self.kind[places], self.devices, self.device[places],
             np.concatenate((np.zeros(1, np.int64), np.cumsum(ends[places]))),
             new[self.source[edges]], self.index[edges], self.functions,
+            None if self.written_device is None else self.written_device[places], self.more,
         )  # fmt: skip
+
+    def with_devices(self, devices: list[str], device: NDArray[np.int32]) -> NodeTable:
+        """The table with other devices.
+
+        Args:
+            devices: those that there are, and then more.
+            device: int32, by number among these.
+        """
+        written = self.device if self.written_device is None else self.written_device
+        return replace(self, devices=devices, device=device, written_device=written)
 
     def make(self, graph: Graph) -> tuple[list[Node], dict[str, Node]]:
         """See `UnmadeNodes.make`; takes `numbers` over, so the table is not good for anything afterwards."""
@@ -96,19 +115,29 @@ class NodeTable(NodeColumns):
         if opdefs.OF_PLUGINS:  # whose nodes say where their op comes from
             nodes, _ = replace(self, numbers=dict(self.numbers)).make(Graph())
             return [_field(node_to_proto(node).SerializeToString(deterministic=True)) for node in nodes]
+        are_written = self.kinds.are_written[self.kind]
+        if self.written_device is not None:
+            is_moved = self.device != self.written_device
+            if is_moved.any():
+                return self._parts_moved(is_moved, are_written)
+        return self._parts(slice(0, len(self)), are_written)
+
+    def _parts(self, nodes: slice, are_written: NDArray[np.bool_]) -> list[bytes]:
+        """The bytes of nodes that have the devices they were written with."""
         parts: list[bytes] = []
         small: list[bytes] = []
-        are_written = self.kinds.are_written[self.kind]
+        tag, stop, are_written = self.tag[nodes], self.stop[nodes], are_written[nodes]
         # a slice ends where the next node does not follow, or either is not written as it stands there
-        ends = np.flatnonzero((self.tag[1:] != self.stop[:-1]) | ~are_written[1:] | ~are_written[:-1])
-        lasts = [*ints(ends), len(self) - 1] if len(self) else []
+        ends = np.flatnonzero((tag[1:] != stop[:-1]) | ~are_written[1:] | ~are_written[:-1])
+        lasts = [*ints(ends), len(tag) - 1] if len(tag) else []
         begin = 0
         for last in lasts:
             if are_written[begin]:
-                small.append(self.data[self.tag[begin] : self.stop[last]])
+                small.append(self.bytes_at(int(tag[begin]), int(stop[last])))
             else:
-                head = self.data[self.start[begin] : self.tail[begin]]
-                small.append(_field(head + self.kinds.all[int(self.kind[begin])].attributes))
+                at = nodes.start + begin
+                head = self.bytes_at(int(self.start[at]), int(self.tail[at]))
+                small.append(_field(head + self.kinds.all[int(self.kind[at])].attributes))
             if len(small) >= _JOINED:
                 parts.append(b"".join(small))
                 small.clear()
@@ -116,6 +145,48 @@ class NodeTable(NodeColumns):
         parts.append(b"".join(small))
         return parts
 
+    def _parts_moved(self, is_moved: NDArray[np.bool_], are_written: NDArray[np.bool_]) -> list[bytes]:
+        """The bytes of nodes of which some have other devices than they were written with: these take the place of
+        those, and what stands before and behind is copied."""
+        assert self.written_device is not None
+        fields = [_DEVICE + _sized(device.encode()) if device else b"" for device in self.devices]
+        sizes = np.array([len(field) for field in fields], np.int64)
+        written = sizes[self.written_device]
+        head_end = self.tail - written
+        length = self.stop - self.start - written + sizes[self.device]
+        parts: list[bytes] = []
+        for begin in range(0, len(self), _JOINED):
+            chunk = slice(begin, min(begin + _JOINED, len(self)))
+            if not is_moved[chunk].any():
+                parts += self._parts(chunk, are_written)
+                continue
+            base, last = int(self.tag[chunk].min()), int(self.stop[chunk].max())
+            devices = [fields[number] for number in ints(self.device[chunk])]
+            pieces: list[bytes] = []
+            if last - base > _NEAR or last > len(self.data) or not are_written[chunk].all():
+                kinds = [self.kinds.all[number] for number in ints(self.kind[chunk])]
+                for a, b, device, kind in zip(
+                    ints(self.start[chunk]), ints(head_end[chunk]), devices, kinds, strict=True
+                ):
+                    pieces.append(_field(self.bytes_at(a, b) + device + kind.attributes))
+            else:
+                raw = self.data[base:last]  # of bytes slices cost half of what those of a memory map do
+                columns = (self.start[chunk], head_end[chunk], self.tail[chunk], self.stop[chunk])
+                heads = {size: _NODE + varint_bytes(size) for size in ints(np.unique(length[chunk]))}
+                rows = zip(ints(length[chunk]), *(ints(each - base) for each in columns), devices, strict=True)
+                for size, a, b, c, d, device in rows:
+                    pieces += (heads[size], raw[a:b], device, raw[c:d])
+            parts.append(b"".join(pieces))
+        return parts
+
+
+def _are_same(some: list[Any], others: list[Any]) -> bool:
+    return len(some) == len(others) and all(a is b or a == b for a, b in zip(some, others, strict=True))
+
+
+def _sized(message: bytes) -> bytes:
+    return varint_bytes(len(message)) + message
+
 
 def _field(message: bytes) -> bytes:
-    return _NODE + varint_bytes(len(message)) + message
+    return _NODE + _sized(message)

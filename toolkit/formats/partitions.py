@@ -136,10 +136,10 @@ def _fill(
         rows.append(
             {
                 **row,
-                "devices": sorted({node.device for node in graph}),
+                "devices": sorted(graph.device_names()),
                 "send_tensors": sends,
                 "recv_tensors": recvs,
-                "feeds": [f"{node.name}:0" for node in graph if node.op in _PLACEHOLDERS],
+                "feeds": [f"{node.name}:0" for node in graph.nodes_of(_PLACEHOLDERS)],
                 "fetches": sorted(name for name in results if name and parse_input(name).node in graph),
             }
         )
@@ -165,8 +165,7 @@ def _transfers(graph: Graph, ops: frozenset[str], other_end: str) -> list[dict[s
     kind = "T" if ops is SEND_OPS else "tensor_type"
     return [
         {"name": node.text("tensor_name"), "dtype": str(node.attr(kind)), key: node.text(other_end)}
-        for node in graph
-        if node.op in ops
+        for node in graph.nodes_of(ops)
     ]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from schemas import graph_pb2, node_def_pb2, versions_pb2
@@ -79,6 +79,17 @@ class Graph:
         one of each kind where none has been made."""
         unmade = self.unmade
         return self.nodes if unmade is None else unmade.examples(self)
+
+    def nodes_of(self, ops: Container[str]) -> Sequence[Node]:
+        """The nodes of some ops, in order, to be looked at for names and attributes alone: they have no inputs where
+        none has been made."""
+        unmade = self.unmade
+        return [node for node in self.nodes if node.op in ops] if unmade is None else unmade.nodes_of(self, ops)
+
+    def device_names(self) -> set[str]:
+        """The devices that nodes have, "" where there are nodes that have none."""
+        unmade = self.unmade
+        return {node.device for node in self.nodes} if unmade is None else unmade.device_names()
 
     def get(self, name: str) -> Node | None:
         return self._by_name.get(name)

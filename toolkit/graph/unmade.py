@@ -6,7 +6,7 @@ then has a table of its nodes, which makes them all when somebody asks for one.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
@@ -38,6 +38,14 @@ class UnmadeNodes(Protocol):
     def examples(self, graph: Graph) -> Sequence[Node]:
         """Nodes that are in no graph's list: one of each op and attributes there are, but for the names in `_class`;
         without inputs."""
+        ...
+
+    def nodes_of(self, graph: Graph, ops: Container[str]) -> Sequence[Node]:
+        """Nodes that are in no graph's list: all of some ops, in order, without inputs."""
+        ...
+
+    def device_names(self) -> set[str]:
+        """The devices that nodes have, "" where there are nodes that have none."""
         ...
 
     def is_sound(self, graph: Graph) -> bool:

@@ -16,7 +16,7 @@ from toolkit.graph.kinds import NodeKind
 from toolkit.graph.node import Node
 
 #: calls run their body wherever it is placed, so a resource argument does not bind them
-_CALLS = CALLS | {"RemoteCall", "_Retval", "_Arg"}
+UNBOUND_CALLS = CALLS | {"RemoteCall", "_Retval", "_Arg"}
 
 
 @dataclass(slots=True)
@@ -320,7 +320,7 @@ class _Grouper:
 
     def _join_values(self, node: Node) -> None:
         """Stay with references and resources that come in."""
-        if node.op in _CALLS or node.op in self.graph.library:
+        if node.op in UNBOUND_CALLS or node.op in self.graph.library:
             return
         for position, (src, index) in enumerate(node.inputs):
             given = src.output_types[index]

@@ -27,7 +27,7 @@ from toolkit.graph.shapes.calls import Calls
 from toolkit.graph.shapes.nested import infer_nested
 from toolkit.passes.measure import call_costs
 from toolkit.passes.operations import FREE, VIEWS, operations, size
-from toolkit.passes.partition import Partitioned
+from toolkit.passes.transfers import Partitioned, Transfer
 
 #: what an unknown first size counts as, where nobody says
 BATCH = 32
@@ -262,6 +262,10 @@ class CrossingBytes:
                 continue
             # a graph that was not kept has its nodes in the parts
             graph = self._graph if len(self._graph) else parts.graphs[transfer.source]
-            output = graph.output(transfer.tensor)
-            found.append(elements(self._shapes[output], 1) * (transfer.dtype.size or _OPAQUE))
+            found.append(bytes_sent(transfer, self._shapes[graph.output(transfer.tensor)]))
         return found
+
+
+def bytes_sent(transfer: Transfer, shape: Shape) -> int:
+    """The bytes of a tensor of this shape on its way, with a batch of 1."""
+    return elements(shape, 1) * (transfer.dtype.size or _OPAQUE)

@@ -112,7 +112,14 @@ class Place:
         Raises:
             UsageError, GraphError: as `apply`.
         """
-        return _Placer(self, graph, self._set(), find_strategy(self.strategy)).run()
+        devices, strategy = self._set(), find_strategy(self.strategy)
+        if graph.unmade is not None:
+            from toolkit.passes.place_table import place_table  # which imports NumPy
+
+            placed = place_table(self, graph, devices)
+            if placed is not None:
+                return placed
+        return _Placer(self, graph, devices, strategy).run()
 
 
 class _Placer:

@@ -12,7 +12,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.forks import child_says
 from toolkit import Session
 from toolkit import client as gm
 from toolkit.errors import UsageError
@@ -70,20 +69,6 @@ def test_what_is_prepared_is_there_when_it_is_wanted() -> None:
         assert _adds(own.function(_text(number), {})) == number
     with pytest.raises(RuntimeError):
         own.function("this is no code", {})
-
-
-def test_a_child_compiles_although_its_parent_was_about_to() -> None:
-    """The thread that compiles beside holds a lock as the child is made, which has no such thread."""
-    own = JitCompiler()
-    lock = own._lock  # pyright: ignore[reportPrivateUsage]
-
-    def ask() -> bool:
-        own.prepare([_text(2)])
-        return _adds(own.function(_text(1), {})) == 1.0 and _adds(own.function(_text(2), {})) == 2.0
-
-    with lock:
-        assert child_says(ask)
-    assert _adds(own.function(_text(3), {})) == 3.0
 
 
 def test_code_that_is_wrong_is_an_error() -> None:

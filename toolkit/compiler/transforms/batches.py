@@ -9,7 +9,6 @@ network is run on shares of the batch instead, by one thread each; piece by piec
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -119,7 +118,7 @@ class Shares:
             firsts = range(start, start + size, piece)
             return [function([part_of(argument, batch, first, piece) for argument in arguments]) for first in firsts]
 
-        pending = [_pool(os.getpid()).submit(one, start) for start in range(size, batch, size)]
+        pending = [_pool().submit(one, start) for start in range(size, batch, size)]
         try:
             done = one(0)
         finally:
@@ -133,6 +132,5 @@ class Shares:
 
 
 @once
-def _pool(process: int) -> ThreadPoolExecutor:
-    """The threads of a process: a forked child has none of its parent's."""
+def _pool() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(thread_name_prefix="graphmill-share")

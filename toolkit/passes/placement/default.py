@@ -8,7 +8,8 @@ from toolkit.graph.node import Node
 from toolkit.passes.placement.constraints import Choice, Constraints
 from toolkit.passes.placement.strategies import PlacementTask, strategy
 
-_METADATA = frozenset({"Shape", "ShapeN", "Size", "Rank", "VariableShape"})
+#: ops that look at nothing but the shapes of their inputs
+METADATA = frozenset({"Shape", "ShapeN", "Size", "Rank", "VariableShape"})
 
 
 @strategy("default", "the default task's first device, as TensorFlow's placer")
@@ -64,7 +65,7 @@ class _Default:
                 if known:
                     late.append(node)
                     continue
-            elif is_alone and not why and node.op in _METADATA:
+            elif is_alone and not why and node.op in METADATA:
                 source = chosen[node.inputs[0].node.id]
                 if source is not None and source.device in allowed:
                     chosen[number] = Choice(source.device, f"metadata of '{node.inputs[0].node.name}'")
@@ -77,7 +78,7 @@ class _Default:
             if choice is None:
                 choice = usual[key] = self._choice(allowed[0], constraints.reason(node, groups[number], why))
             chosen[number] = choice
-            if kind is not None and node.op not in _METADATA:
+            if kind is not None and node.op not in METADATA:
                 alike[kind.like or kind, node.device] = choice
         self._beside_consumers(late)
 

@@ -58,10 +58,17 @@ def apply_rules(graph: Graph, rules: Sequence[PlacementRule]) -> dict[str, int]:
             key = (rule.device, node.device)
             device = devices.get(key)
             if device is None:
-                own = DeviceSpec() if node.device.startswith("@") else DeviceSpec.parse(node.device)
-                device = devices[key] = str(rule.spec.override(own))
+                device = devices[key] = device_under(rule, node.device)
             node.device = device
     return counts
+
+
+def device_under(rule: PlacementRule, device: str) -> str:
+    """What becomes of a node's device under that of a rule, which is none of a node's."""
+    if not rule.device:
+        return ""
+    own = DeviceSpec() if device.startswith("@") else DeviceSpec.parse(device)
+    return str(rule.spec.override(own))
 
 
 def _test(rule: PlacementRule, scene: SearchContext) -> Callable[[Node], bool]:
@@ -106,17 +113,32 @@ class SpreadVariables:
         Raises:
             UsageError: as `tasks`.
         """
-        wanted, tasks = DeviceSpec.parse(self.where), self.tasks(devices)
-        loads = [0] * len(tasks)
+        turns = self.turns(devices)
         for node in graph.nodes:
-            if node.op not in PARAMETER_OPS or node.device.startswith("@"):
-                continue
+            if node.op in PARAMETER_OPS:
+                node.device = turns(node)
+
+    def turns(self, devices: DeviceSet) -> Callable[[Node], str]:
+        """What gives such nodes their devices, one after the other.
+
+        Raises:
+            UsageError: as `tasks`.
+        """
+        wanted, tasks = DeviceSpec.parse(self.where), self.tasks(devices)
+        job = DeviceSpec.parse(tasks[0]).job
+        loads = [0] * len(tasks)
+
+        def device(node: Node) -> str:
+            if node.device.startswith("@"):
+                return node.device
             own = DeviceSpec.parse(node.device)
-            if own.job is not None and own.job != DeviceSpec.parse(tasks[0]).job:
-                continue
+            if own.job is not None and own.job != job:
+                return node.device
             chosen = loads.index(min(loads))
             loads[chosen] += _bytes(node) if self.balance == "bytes" else 1
-            node.device = str(own.override(wanted).override(DeviceSpec.parse(tasks[chosen])))
+            return str(own.override(wanted).override(DeviceSpec.parse(tasks[chosen])))
+
+        return device
 
 
 def _bytes(node: Node) -> int:

@@ -15,7 +15,6 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from toolkit.formats.code_cache import CodeCache, cache_of_user, is_cached
-from toolkit.kernels.forks import renew_in_children
 from toolkit.kernels.once import once
 from toolkit.target import processor
 
@@ -55,11 +54,6 @@ class JitCompiler:
         self._verifies = os.environ.get("GRAPHMILL_SEGMENTS", "") == "strict"
         self._functions: OrderedDict[str, Function] = OrderedDict()
         self._made = 0
-        self.renew()
-        renew_in_children(self)
-
-    def renew(self) -> None:
-        """See `Renewed.renew`."""
         self._coming: set[str] = set()
         self._beside = ThreadPoolExecutor(1, "graphmill-compiler")
         self._lock = threading.Lock()
