@@ -17,7 +17,7 @@ from tests.passes.test_place_table import damaged, is_table, random_graph, with_
 from toolkit.errors import GraphmillError
 from toolkit.formats import graphdef, node_bytes
 from toolkit.formats.node_table import NodeTable
-from toolkit.graph.check import check
+from toolkit.graph.check import check, require_valid
 from toolkit.graph.graph import Graph
 from toolkit.passes import partition_table
 from toolkit.passes.costs import CrossingBytes
@@ -70,6 +70,11 @@ def both(data: bytes, by: str = "device", compress: str = "", shares: bool = Tru
         mine = None if parts is None else facts(parts)
     except GraphmillError as error:
         parts, mine = None, str(error)
+    try:
+        require_valid(other)
+    except GraphmillError:
+        assert parts is None
+        return False
     sizes = CrossingBytes(other)
     try:
         made = splitter.split(other, keep=False)

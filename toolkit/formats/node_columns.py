@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import mmap
-from collections.abc import Collection, Container, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -93,18 +93,6 @@ class NodeColumns:
         size = len(self.data)
         return self.data[begin:end] if begin <= size else self.more[begin - size - 1 : end - size - 1]
 
-    def readers(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Where the edges out of each node begin, with one more than there are nodes, and their numbers: of each node
-        in the order of those that they lead into."""
-        edges = np.argsort(self.source, kind="stable")
-        counts = np.bincount(self.source, minlength=len(self))
-        return np.concatenate((np.zeros(1, np.int64), np.cumsum(counts))), edges
-
-    def has_op(self, ops: Container[str]) -> NDArray[np.bool_]:
-        """Which nodes are of some ops."""
-        column = np.fromiter((kind.op in ops for kind in self.kinds.all), np.bool_, len(self.kinds.all))
-        return column[self.kind]
-
     def companions(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Pairs of nodes: one whose `_class` names another, and that one, both by place.
 
@@ -124,7 +112,7 @@ class NodeColumns:
         )
         return owners, places[np.repeat(first[kinds], counts[kinds]) + offsets]
 
-    def nodes_of(self, graph: Graph, ops: Container[str]) -> Sequence[Node]:
+    def nodes_of(self, graph: Graph, ops: Collection[str]) -> Sequence[Node]:
         """See `UnmadeNodes.nodes_of`."""
         return [self.example(graph, number) for number in ints(np.flatnonzero(self.has_op(ops)))]
 

@@ -115,6 +115,25 @@ class _Walk:
         return found if self._parents[found] == frame else None
 
 
+def gives_in_loop(table: NodeColumns) -> NDArray[np.bool_] | None:
+    """Of which nodes the outputs are within a loop; None where frames do not fit together, or that cannot be told.
+
+    Args:
+        table: see `find_frames`.
+    """
+    is_enter, is_merge = table.has_op(ENTER_OPS), table.has_op(MERGE_OPS)
+    if not is_enter.any():
+        return np.zeros(len(table), np.bool_)
+    frames = find_frames(table)
+    owners = table.owners()
+    comes_in = ~table.has_op(NEXT_ITERATION_OPS)[table.source]
+    if frames is None or (is_merge & (np.bincount(owners[comes_in], minlength=len(table)) == 0)).any():
+        return None  # a Merge that nothing but a loop leads into is in no frame yet when that loop is looked for
+    is_exit = table.has_op(EXIT_OPS)
+    out = np.where(is_exit, np.array(frames.parents, np.int32)[frames.of], frames.of) > 0
+    return out | is_enter
+
+
 def loops_fit(table: NodeColumns) -> bool:
     """Whether values meet only within a loop's frame, and loops are entered, tested, gone around and left as they have
     to be; False where that cannot be told so.

@@ -7,7 +7,7 @@ kind with inputs of the same classes, and its shape function is asked once for a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
@@ -32,14 +32,30 @@ def shapes_fit(table: NodeColumns, graph: Graph, calls: Calls) -> bool:
         graph: the one that has the table.
         calls: what is known of functions.
     """
+    return _classified(table, graph, calls) is not None
+
+
+def shapes_of(table: NodeColumns, graph: Graph, calls: Calls, nodes: Iterable[int]) -> list[list[Shape]] | None:
+    """The shapes of the outputs of some nodes, by place; None where they contradict each other, or that cannot be told.
+
+    Args:
+        table, graph, calls: see `shapes_fit`.
+    """
+    found = _classified(table, graph, calls)
+    return None if found is None else [found[0].shapes_of(found[1][number]) for number in nodes]
+
+
+def _classified(table: NodeColumns, graph: Graph, calls: Calls) -> tuple[_Classes, list[int]] | None:
+    """The classes, and which is each node's; None where some node has to be named."""
     if any(registry.looks_at_nodes(table.kinds.all[number].op) for number in table.used_kinds()):
-        return False
+        return None
     classes = _Classes(table, graph, calls)
     try:
         with classes.shapes.whole_graph():
-            return _fit(table, classes) and not calls.is_cut
+            found = _fit(table, classes)
     except (GraphmillError, _ContradictionError):
-        return False
+        return None
+    return None if found is None or calls.is_cut else (classes, found)
 
 
 class _ContradictionError(Exception):
@@ -86,6 +102,10 @@ class _Classes:
         """Classes by the keys of nodes that are alike."""
         return self._known
 
+    def shapes_of(self, found: int) -> list[Shape]:
+        """The shapes that nodes of a class give."""
+        return self.shapes.of(self._nodes[found])
+
     def is_settled(self, number: int, found: int, inputs: Sequence[tuple[int, int]]) -> bool:
         """Whether a loop's Merge is still of its class once all of its inputs are known."""
         if any(self.shapes.handle(Output(self._nodes[at], index)) is not None for at, index in inputs):
@@ -102,13 +122,14 @@ class _Classes:
         raise _ContradictionError
 
 
-def _fit(table: NodeColumns, classes: _Classes) -> bool:
+def _fit(table: NodeColumns, classes: _Classes) -> list[int] | None:
+    """The class of each node; None where loops are not as usual."""
     is_data = table.index != CONTROL
     source, index, owner = table.source[is_data], table.index[is_data], table.owners()[is_data]
     is_back = source >= owner
     goes_around = table.has_op(NEXT_ITERATION_OPS)[source] & table.has_op(MERGE_OPS)[owner]
     if (goes_around != is_back).any():
-        return False  # an order in which loops are not entered first
+        return None  # an order in which loops are not entered first
     begin = np.concatenate((np.zeros(1, np.int64), np.cumsum(table.data_counts())))
     kind = table.kinds.first[table.kind]
     around = set(ints(owner[is_back]))
@@ -141,6 +162,6 @@ def _fit(table: NodeColumns, classes: _Classes) -> bool:
         key = (int(kind[number]), found[number], *(part for pair in inputs for part in pair))
         if key not in settled:
             if not classes.is_settled(number, found[number], inputs):
-                return False
+                return None
             settled.add(key)
-    return True
+    return found

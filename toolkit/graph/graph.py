@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from schemas import graph_pb2, node_def_pb2, versions_pb2
@@ -80,7 +80,7 @@ class Graph:
         unmade = self.unmade
         return self.nodes if unmade is None else unmade.examples(self)
 
-    def nodes_of(self, ops: Container[str]) -> Sequence[Node]:
+    def nodes_of(self, ops: Collection[str]) -> Sequence[Node]:
         """The nodes of some ops, in order, to be looked at for names and attributes alone: they have no inputs where
         none has been made."""
         unmade = self.unmade

@@ -6,7 +6,7 @@ then has a table of its nodes, which makes them all when somebody asks for one.
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ class UnmadeNodes(Protocol):
         without inputs."""
         ...
 
-    def nodes_of(self, graph: Graph, ops: Container[str]) -> Sequence[Node]:
+    def nodes_of(self, graph: Graph, ops: Collection[str]) -> Sequence[Node]:
         """Nodes that are in no graph's list: all of some ops, in order, without inputs."""
         ...
 

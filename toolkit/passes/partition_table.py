@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from toolkit.errors import UsageError
 from toolkit.formats.node_columns import CONTROL, ints
 from toolkit.formats.node_table import NodeTable
-from toolkit.formats.table_loops import is_in_loop
+from toolkit.formats.table_frames import gives_in_loop
 from toolkit.formats.table_parts import AddedRow, TableExtension
 from toolkit.graph.device import DeviceSpec
 from toolkit.graph.dtypes import DType
@@ -42,7 +42,7 @@ def partition_table(
     if not isinstance(table, NodeTable) or not table.is_sound(graph):
         return None
     found = _places(table, by)
-    in_loop = None if found is None else is_in_loop(table, graph)
+    in_loop = None if found is None else gives_in_loop(table)
     if found is None or in_loop is None:
         return None
     names, place = found
