@@ -17,12 +17,16 @@ from tests.passes.test_place_table import damaged, is_table, random_graph, with_
 from toolkit.errors import GraphmillError
 from toolkit.formats import graphdef, node_bytes
 from toolkit.formats.node_table import NodeTable
+from toolkit.formats.placement_rules import parse_rules
 from toolkit.graph.check import check, require_valid
+from toolkit.graph.device import DeviceSpec
 from toolkit.graph.graph import Graph
 from toolkit.passes import partition_table
+from toolkit.passes.base import run_pass
 from toolkit.passes.costs import CrossingBytes
 from toolkit.passes.crossing_table import crossing_bytes
 from toolkit.passes.partition import Partitioned, PartitionGraph
+from toolkit.passes.place import Place
 
 DEVICES = [
     "/job:a/replica:0/task:0/device:CPU:0", "/job:a/replica:0/task:0/device:CPU:1",
@@ -240,6 +244,18 @@ def test_tensorflow_imports_the_parts(block: bytes, tf: Any) -> None:
             data = b"".join(graphdef.to_parts(part))
             tf.import_graph_def(tf.compat.v1.GraphDef.FromString(data), name="")
         assert len(made.get_operations()) == len(part)
+
+
+def test_what_was_placed_is_split(block: bytes) -> None:
+    """Without a file in between."""
+    cpus = [DeviceSpec.parse(each) for each in DEVICES[:2]]
+    place = Place(cpus, details=False, rules=parse_rules('"block_0000001/*": /device:CPU:1\n'))
+    placed = run_pass(place, unmade(block), keep=False).graph
+    assert placed.unmade is not None
+    data = b"".join(graphdef.to_parts(placed))
+    parts, same = (PartitionGraph("device").split_unmade(graph) for graph in (placed, unmade(data)))
+    assert parts is not None and same is not None
+    assert facts(parts) == facts(same)
 
 
 def test_a_command_writes_the_same_folder(

@@ -21,8 +21,8 @@ from toolkit.graph.node import Node, Output
 from toolkit.passes.prune import prune_library
 from toolkit.passes.transfers import Incarnation, Partitioned, Partitioner, PlacedLoops, drop_colocations
 
-#: the share of nodes above which all are made: each that is made and written again takes twice what it takes to make
-#: it of a table with all others, and as long as that once more for what is sent
+#: the share of nodes above which all are made: where a tenth of 40,000 nodes received something, so that about a
+#: quarter was made, both ways took as long
 MOST_MADE = 0.25
 
 
