@@ -7,8 +7,20 @@ import threading
 from collections.abc import Callable
 from typing import ParamSpec, TypeVar, cast
 
+from toolkit.kernels.forks import free_in_children
+
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
+
+
+class _Making:
+    """Attributes:
+    lock: of who makes something; what is made may ask for itself with other arguments.
+    """
+
+    def __init__(self) -> None:
+        self.lock = threading.RLock()
+        free_in_children(self, "lock")
 
 
 def once(make: Callable[_P, _T]) -> Callable[_P, _T]:
@@ -16,7 +28,7 @@ def once(make: Callable[_P, _T]) -> Callable[_P, _T]:
 
     A second library of kernels, say, would have an engine of its own, whose streams the primitives of the first refuse.
     """
-    lock = threading.RLock()  # what is made may ask for itself with other arguments
+    making = _Making()
 
     @functools.cache
     def made(*args: _P.args, **kwargs: _P.kwargs) -> _T:
@@ -25,7 +37,7 @@ def once(make: Callable[_P, _T]) -> Callable[_P, _T]:
     @functools.cache  # without a lock where it is known
     @functools.wraps(make)
     def get(*args: _P.args, **kwargs: _P.kwargs) -> _T:
-        with lock:
+        with making.lock:
             return made(*args, **kwargs)
 
     return cast("Callable[_P, _T]", get)  # callers need nothing else of it

@@ -17,6 +17,7 @@ from toolkit.graph.functions import FunctionLibrary
 from toolkit.graph.graph import Graph
 from toolkit.graph.node import Node
 from toolkit.kernels import device_types
+from toolkit.kernels.forks import free_in_children
 from toolkit.passes.memory_types import MemoryTypes
 
 if TYPE_CHECKING:
@@ -56,6 +57,7 @@ class FunctionRuntime:
         self._programs: dict[tuple[Any, ...], tuple[Program, object]] = {}
         self._calls: dict[tuple[int, str], tuple[Call, FuncRef]] = {}
         self._lock = threading.RLock()
+        free_in_children(self, "_lock")
 
     def prepare(
         self,

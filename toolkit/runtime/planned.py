@@ -25,6 +25,7 @@ from toolkit.compiler.stages import StagesError
 from toolkit.errors import CancelledError, DeadlineExceededError, GraphmillError
 from toolkit.kernels.context import DEAD
 from toolkit.kernels.device_memory import DeviceArray
+from toolkit.kernels.forks import free_in_children
 from toolkit.limits.account import current
 from toolkit.limits.exhaustion import exhaustion
 from toolkit.runtime.probes.base import Manner, manner_of
@@ -72,6 +73,7 @@ class CompiledExecutor:
         self._plans: OrderedDict[tuple[Any, ...], Plan | SharedPlan] = OrderedDict()
         self._lock = threading.Lock()
         self._making_narrower = threading.Lock()
+        free_in_children(self, "_lock", "_making_narrower")
         self._rebuilds = 0
         self._gone_plans = self._gone_bytes = 0
         self._generation: tuple[Any, int] | None = None
@@ -95,12 +97,13 @@ class CompiledExecutor:
             return self._run(arguments, running, threads)
         if (*key, fewer) in self._plans:
             return self._run(arguments, running, fewer)
-        if not self._making_narrower.acquire(blocking=False):
+        making = self._making_narrower
+        if not making.acquire(blocking=False):
             return self._run(arguments, running, threads)
         try:
             return self._run(arguments, running, fewer)
         finally:
-            self._making_narrower.release()
+            making.release()
 
     def _run(self, arguments: Sequence[Any], running: DeviceStep, threads: int | None) -> list[Any]:
         """Execute once, with so many threads; None for all."""

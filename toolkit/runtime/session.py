@@ -34,6 +34,7 @@ from toolkit.graph.metagraph import MetaGraph
 from toolkit.graph.node import Node, Output
 from toolkit.kernels.device_memory import MemoryStatistics
 from toolkit.kernels.device_options import DeviceOptions
+from toolkit.kernels.forks import free_in_children
 from toolkit.limits.allowance import Allowance
 from toolkit.limits.exhaustion import exhaustion
 from toolkit.limits.limits import Limits
@@ -165,6 +166,7 @@ class Session:
         self._partial_runs: dict[str, PartialRun] = {}
         self._batched: weakref.WeakSet[Coalescer] = weakref.WeakSet()
         self._lock = threading.Lock()
+        free_in_children(self, "_lock")
         self._step_ids: Iterator[int] = itertools.count(1)
         self._closed = False
         self._entered: list[Any] = []

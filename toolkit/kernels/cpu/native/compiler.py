@@ -9,8 +9,9 @@ from __future__ import annotations
 import ctypes
 import os
 import threading
+import weakref
 from collections import OrderedDict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -21,6 +22,12 @@ from toolkit.target import processor
 INT32, INT64 = ctypes.c_int, ctypes.c_int64  # what functions return
 _OPTIMIZATION = 2
 _MAX_FUNCTIONS = 4096  # compiled functions that are kept for the next plan that wants the same
+
+
+#: seconds that a fork waits at most for a function that another thread compiles; the largest take about one
+_FORK_WAITS = 10.0
+
+_compilers: weakref.WeakSet[JitCompiler] = weakref.WeakSet()
 
 
 class JitCompiler:
@@ -56,7 +63,9 @@ class JitCompiler:
         self._made = 0
         self._coming: set[str] = set()
         self._beside = ThreadPoolExecutor(1, "graphmill-compiler")
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
+        self._is_held = False
+        _compilers.add(self)
 
     def has_avx512(self) -> bool:
         """Whether there are 32 registers of 16 floats."""
@@ -79,6 +88,21 @@ class JitCompiler:
             else:
                 self._functions.move_to_end(text)
             return known
+
+    def before_fork(self) -> None:
+        """Have nobody be within LLVM, which has locks of its own, when the process is copied."""
+        self._is_held = self._lock.acquire(timeout=_FORK_WAITS)
+
+    def after_fork(self) -> None:
+        """Go on."""
+        if self._is_held:
+            self._is_held = False
+            self._lock.release()
+
+    def in_child(self) -> None:
+        """Go on in a child, without the thread that compiles beside others."""
+        self._is_held, self._lock = False, threading.RLock()
+        self._coming, self._beside = set(), ThreadPoolExecutor(1, "graphmill-compiler")
 
     def prepare(self, texts: Sequence[str]) -> None:
         """Begin to compile functions that call nothing from outside, beside whatever goes on until they are wanted."""
@@ -151,6 +175,21 @@ class Function:
 def is_enabled() -> bool:
     """Whether kernels may be compiled functions: GRAPHMILL_NATIVE=off says that they may not."""
     return os.environ.get("GRAPHMILL_NATIVE", "") != "off"
+
+
+def _of_each(method: Callable[[JitCompiler], None]) -> Callable[[], None]:
+    def call() -> None:
+        for each in list(_compilers):
+            method(each)
+
+    return call
+
+
+os.register_at_fork(
+    before=_of_each(JitCompiler.before_fork),
+    after_in_parent=_of_each(JitCompiler.after_fork),
+    after_in_child=_of_each(JitCompiler.in_child),
+)
 
 
 @once

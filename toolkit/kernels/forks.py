@@ -1,0 +1,35 @@
+"""Locks that are free in children of this process, whatever its other threads were about to do when it forked.
+
+A child has one thread, the one that forked; a lock that another one held would stay locked there for ever. What it
+guarded is as good as before: tables are changed by one operation of the interpreter's at a time, whose lock whoever
+forks has.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import weakref
+
+#: who has locks, under which names
+_holders: weakref.WeakKeyDictionary[object, tuple[str, ...]] = weakref.WeakKeyDictionary()
+_LOCK = type(threading.Lock())
+
+
+def free_in_children(holder: object, *names: str) -> None:
+    """Have an object get new locks in place of those that it has under these names, in every child that is forked.
+
+    Whoever forks within one of the locks releases the one that it took: `with` does so, and what calls `acquire` and
+    `release` keeps the lock in a variable.
+    """
+    _holders[holder] = names
+
+
+def _free_all() -> None:
+    for holder, names in list(_holders.items()):
+        for name in names:
+            is_plain = isinstance(getattr(holder, name), _LOCK)
+            setattr(holder, name, threading.Lock() if is_plain else threading.RLock())
+
+
+os.register_at_fork(after_in_child=_free_all)
