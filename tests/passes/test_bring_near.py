@@ -182,3 +182,42 @@ def test_what_does_not_cross_stays_as_it_is() -> None:
     for node in graph:
         node.device = FIRST
     assert bring_near(graph, by_device, shared=True) is graph
+
+
+def joining(x: Any) -> Any:
+    """Two assignments on the first device, for which something on the second one waits twice."""
+    with gm.device(FIRST):
+        cells = [gm.Variable(np.full([3, 4], value, np.float32), use_resource=True) for value in (0.5, 2.0, 3.0)]
+        made = [each.assign_add(gm.abs(x) + each) for each in cells]
+    with gm.device(SECOND):
+        with gm.control_dependencies(made):
+            ops.no_op(name="all")
+        with gm.control_dependencies([made[0].op, made[1].op]):
+            y = gm.tanh(x, name="both")
+            z = gm.exp(x, name="too")
+    with gm.device(FIRST), gm.control_dependencies([gm.get_default_graph().get_operation_by_name("all")]):
+        return y * z + cells[2]
+
+
+def test_what_is_waited_for_together_crosses_as_one() -> None:
+    graph = placed(joining)
+    before, after = crossings(graph)
+    assert sum(each.startswith("^") for each in before) == 3
+    assert {each for each in after if each.startswith("^")} == {"^both/after"}
+    client = rewrite_for_execution(graph, [graph.output("x:0")], [graph.output("y:0")], [])
+    near = bring_near(client, by_device, shared=True)
+    assert near.node("all").device == FIRST
+    assert near.node("both").control_inputs == near.node("too").control_inputs
+    assert_same(graph)
+
+
+def test_what_others_wait_for_alone_crosses_alone() -> None:
+    def build(x: Any) -> Any:
+        y = joining(x)
+        with gm.device(SECOND), gm.control_dependencies([gm.get_default_graph().get_operation_by_name("all")]):
+            return y + gm.sqrt(gm.abs(x))
+
+    graph = placed(build)
+    _, after = crossings(graph)
+    assert {each for each in after if each.startswith("^")} == {"^both/after", "^all"}
+    assert_same(graph)

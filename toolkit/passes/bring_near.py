@@ -35,7 +35,8 @@ def bring_near(graph: Graph, key: Key, *, shared: bool) -> Graph:
     Reads of resource variables in loops of TensorFlow 1 whose value is taken elsewhere move in front of the loop, where
     nothing may have written a variable before. (They happen although the loop has no iteration then.) Constants, and
     what only hands them on, get a copy on every device that takes them. In place of lists the tensors cross that they
-    are made of, or that are made of them.
+    are made of, or that are made of them. What only waits for nodes of another partition is there, and who waits for
+    several waits for one there that waits for them: one thing crosses.
 
     Args:
         key: which partition a node belongs to.
@@ -45,6 +46,7 @@ def bring_near(graph: Graph, key: Key, *, shared: bool) -> Graph:
     if not any(_crosses(graph, key)):
         return graph
     made = graph.copy()
+    _Joining(made, key).run()
     _Hoisting(made, key).run()
     _Copying(made, key, shared=shared).run()
     return made
@@ -54,6 +56,7 @@ def _crosses(graph: Graph, key: Key) -> Iterable[bool]:
     for node in graph.nodes:
         own = key(node)
         yield any((source.op in _CANDIDATES or node.op in _UNLISTS) and key(source) != own for source, _ in node.inputs)
+        yield sum(key(source) != own for source in node.control_inputs) > (node.op != "NoOp")
 
 
 _CANDIDATES = _IDENTITIES | HANDLES | _LISTS | {"Const", "ReadVariableOp"}
@@ -96,6 +99,57 @@ class _Near:
         made.device = device
         made.attrs.pop("_class", None)
         return made
+
+
+class _Joining(_Near):
+    """Nodes that do nothing but wait are where what they wait for is, and several things are waited for as one."""
+
+    def run(self) -> None:
+        if any(node.op in ENTER_OPS for node in self.graph.nodes):
+            return  # in a loop a node may be what tells that an iteration has begun
+        order = self.graph.topological_order()
+        for node in order:
+            if node.op == "NoOp" and not node.inputs:
+                self._move(node)
+        joined: dict[tuple[frozenset[Node], str], Node] = {}
+        for node in order:
+            if len(node.control_inputs) > 1 and not node.is_control_flow:
+                self._join(node, joined)
+
+    def _move(self, node: Node) -> None:
+        own, places = self.key(node), {self.key(source) for source in node.control_inputs}
+        if len(places) != 1 or own in places:
+            return
+        there = node.control_inputs[0].device
+        takers = {self.key(taker) for taker in self.takers.get(node, ())}
+        fewer = len(takers - places) < len(node.control_inputs) + len(takers - {own})
+        if fewer and _is_on_host(node.device) and _is_on_host(there):
+            node.device = there
+            node.attrs.pop("_class", None)
+
+    def _join(self, node: Node, joined: dict[tuple[frozenset[Node], str], Node]) -> None:
+        """Wait for one node where several of another partition are waited for, by nobody here but who waits for all."""
+        own, groups = self.key(node), dict[str, list[Node]]()
+        for source in node.control_inputs:
+            if _is_on_host(source.device):
+                groups.setdefault(self.key(source), []).append(source)
+        for place, sources in groups.items():
+            if place == own or len(sources) < 2:
+                continue
+            if len({frozenset(self._waiters(source, own)) for source in sources}) > 1:
+                continue
+            key = (frozenset(sources), own)
+            if key not in joined:
+                joined[key] = self.graph.add(
+                    "NoOp", self.graph.unique_name(f"{node.name}/after"), control_inputs=sources,
+                    device=sources[0].device,
+                )  # fmt: skip
+            node.control_inputs = [each for each in node.control_inputs if each not in key[0]] + [joined[key]]
+
+    def _waiters(self, source: Node, place: str) -> list[Node]:
+        """Who waits for a node on a partition."""
+        takers = self.takers.get(source, ())
+        return [each for each in takers if source in each.control_inputs and self.key(each) == place]
 
 
 class _Hoisting(_Near):
