@@ -92,16 +92,20 @@ def test_loops_name_what_is_in_them() -> None:
     assert "loop/inner" in loop.others and "loop/inner" in loop.label
 
 
-def test_devices_and_threads_are_rows() -> None:
+@pytest.mark.parametrize("beside", [False, True])
+def test_devices_and_threads_are_rows(beside: bool) -> None:
+    """Devices that have something to do at the same time have threads of their own; else one thread runs both."""
     with gm.Graph().as_default() as graph:
         x = gm.placeholder(np.float32, [64], name="x")
+        found = [x]
         for number in (0, 1):
             with gm.device(f"/device:CPU:{number}"):
-                x = gm.sqrt(gm.abs(gm.tanh(x) * 2.0 + 1.0))
-        gm.identity(x, name="y")
+                found.append(gm.sqrt(gm.abs(gm.tanh(found[0] if beside else found[-1]) * 2.0 + 1.0)))
+        gm.identity(gm.add_n(found[1:]), name="y")
     _, _, probe = traced(graph, "y:0", {"x:0": np.ones(64, np.float32)}, devices={"CPU": 2})
     lanes = {(span.device[-5:], span.thread) for span in probe.spans}
-    assert {device for device, _ in lanes} == {"CPU:0", "CPU:1"} and len({thread for _, thread in lanes}) == 2
+    assert {device for device, _ in lanes} == {"CPU:0", "CPU:1"}
+    assert len({thread for _, thread in lanes}) == 1 + beside
     assert {"_Send", "_Recv"} <= {span.op for span in probe.spans}
     events = json.loads(chrome_trace(probe.timeline()))["traceEvents"]
     assert len({(each["pid"], each["tid"]) for each in events if each["ph"] == "X"}) == 2

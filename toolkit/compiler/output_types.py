@@ -35,6 +35,9 @@ def is_dynamic(node: Node) -> bool:
     )
 
 
+_SEQUENCES = (tuple, list)  # a union would be made anew in every call
+
+
 def typed(compute: Compute, kind: Kind, node: Node) -> Compute:
     """A compute whose results are of the types that the node declares, or it fails.
 
@@ -101,8 +104,9 @@ def _checked(compute: Compute, kind: Kind, look: Callable[[Sequence[Any]], None]
     """A compute whose outputs are looked at."""
 
     def check(result: Any) -> Any:
-        look(cast("Sequence[Any]", result) if isinstance(result, tuple | list) else (result,))
-        return cast("Any", result)
+        given: Any = result  # what is known of it below is less than this
+        look(cast("Sequence[Any]", result) if isinstance(result, _SEQUENCES) else (result,))
+        return given
 
     if kind is not Kind.ASYNC:
         return lambda *args: check(compute(*args))
@@ -116,7 +120,7 @@ def _checked(compute: Compute, kind: Kind, look: Callable[[Sequence[Any]], None]
                     result = error
             done(result)
 
-        compute(step, cast("Callable[[Any], None]", checked), *args)
+        compute(step, checked, *args)
 
     return call
 

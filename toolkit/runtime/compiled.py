@@ -9,9 +9,11 @@ set of feeds, fetches and targets and run many times.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+
+import numpy as np
 
 from toolkit.errors import InvalidArgumentError
 from toolkit.graph.graph import Graph
@@ -20,9 +22,11 @@ from toolkit.kernels.context import DEAD
 from toolkit.passes.client_graph import CLIENT, feed_key, fetch_key
 from toolkit.passes.partition import RECV_OPS, SEND_OPS
 from toolkit.runtime.barrier import run_together
+from toolkit.runtime.chain import Chain, Members
 from toolkit.runtime.failures import root_cause
 from toolkit.runtime.probes.base import Probe
-from toolkit.runtime.rendezvous import Receiver, make_key
+from toolkit.runtime.rendezvous import LocalRendezvous, Receiver, make_key
+from toolkit.runtime.step import DeviceStep
 from toolkit.runtime.workers.base import Worker
 
 
@@ -66,6 +70,7 @@ class CompiledStep:
         self.stages = stages
         self._num_results = num_results
         self._parts: list[_Part] = []
+        self._members: list[tuple[_Part, Members]] = []
         self._transfers: dict[str, Worker] = {}  # who sends to or receives from the client, by tensor name
         arguments = {feed_key(index): index for index in range(num_arguments)}
         results = {fetch_key(index): index for index in range(num_results)}
@@ -81,6 +86,7 @@ class CompiledStep:
             brought = [results[key] for key in registered.outputs]
             self._parts.append(_Part(task, worker, registered.handle, taken, brought))
             self._transfers.update(dict.fromkeys(_client_transfers(graph), worker))
+        self._chain = self._chained()
         #: see `_run_all` and `_clean_up_all`; where there is one worker, it is called without a detour
         self.run: Callable[[int, Sequence[Any], Probe | None], list[Any]] = self._run_all
         self.cleanup: Callable[[int], None] = self._clean_up_all
@@ -97,12 +103,44 @@ class CompiledStep:
             lines += part.worker.explain(part.handle, step_id, [arguments[index] for index in part.arguments])
         return lines
 
+    def _chained(self) -> Chain | None:
+        """What runs all parts in one thread; None where there is one part, or some are run elsewhere, or the client may
+        ask for tensors before the step has begun."""
+        members: list[tuple[_Part, Members]] = [
+            (part, part.worker) for part in self._parts if isinstance(part.worker, Members)
+        ]
+        if len(self._parts) < 2 or self._transfers or len(members) < len(self._parts):
+            return None
+        self._members = members
+        return Chain.of([each for part, worker in members for each in worker.executors(part.handle)])
+
+    def _run_chain(self, chain: Chain, step_id: int, arguments: Sequence[Any], probe: Probe | None) -> list[Any]:
+        """As `_run_all`, in this thread."""
+        given: list[list[Any]] = []
+        steps: list[DeviceStep] = []
+        collects: list[Callable[[Iterator[Sequence[Any]]], list[Any]]] = []
+        rendezvous = LocalRendezvous()  # one: what another worker sends need not be asked for there
+        for part, worker in self._members:
+            found, collect = worker.steps(part.handle, step_id, probe, rendezvous)
+            steps += found
+            collects.append(collect)
+            given += [[arguments[index] for index in part.arguments]] * len(found)
+        with np.errstate(all="ignore"):  # TensorFlow's kernels compute infinities and NaN without a word
+            values = iter(chain.run(given, steps, functools.partial(self.cancel, step_id)))
+        results: list[Any] = [None] * self._num_results
+        for part, collect in zip(self._parts, collects, strict=True):
+            for index, value in zip(part.results, collect(values), strict=True):
+                results[index] = value
+        return results
+
     def _run_all(self, step_id: int, arguments: Sequence[Any], probe: Probe | None) -> list[Any]:
         """Run all parts and wait for all of them. `cleanup` must follow.
 
         Raises:
             OpError: the first failure; the other workers' parts have been cancelled.
         """
+        if self._chain is not None and self._chain.fits(probe):
+            return self._run_chain(self._chain, step_id, arguments, probe)
         results: list[Any] = [None] * self._num_results
 
         def cancel() -> None:

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from queue import SimpleQueue
 from typing import Any
 
 from toolkit.compiler.program import Program
 from toolkit.compiler.segments.cut import Segmented, segmented
 from toolkit.compiler.segments.waits import Together
 from toolkit.compiler.settings import Settings
+from toolkit.kernels.forks import free_in_children
 from toolkit.runtime.planned import CompiledExecutor
 from toolkit.runtime.probes.base import Manner, manner_of
 from toolkit.runtime.step import DeviceStep
-from toolkit.runtime.tokens import TokenExecutor
+from toolkit.runtime.tokens import Completion, TokenExecution, TokenExecutor
 
 
 class SegmentedExecutor:
@@ -32,12 +34,31 @@ class SegmentedExecutor:
         self._segmented: Segmented | None = None
         self._parts: list[CompiledExecutor] = []
         self._lock = threading.Lock()
+        free_in_children(self, "_lock")
 
     def run(self, arguments: Sequence[Any], running: DeviceStep) -> list[Any]:
         """Execute once; see `Executor.run`."""
+        return self.execution(arguments, running).run()
+
+    def execution(
+        self, arguments: Sequence[Any], running: DeviceStep, completions: SimpleQueue[Completion] | None = None
+    ) -> TokenExecution:
+        """One execution that is still to be begun; see `TokenExecution`."""
         if manner_of(running.probe) not in (Manner.COMPILED, Manner.PLANNED, Manner.CHECKED):
-            return self._reference().run(arguments, running)
-        return (self._around or self._made()).run(arguments, running)
+            executor = self._reference()
+        else:
+            executor = self._around or self._made()
+        return TokenExecution(executor, arguments, running, completions)
+
+    @property
+    def program(self) -> Program:
+        """What it runs."""
+        return self._program
+
+    def group_of(self) -> Mapping[int, int]:
+        """The segment of each step that is in one."""
+        self._made()
+        return {} if self._segmented is None else self._segmented.group_of
 
     def notes(self) -> list[str]:
         """What was left to kernels until now, and why, in lines."""

@@ -15,7 +15,7 @@ import time
 from collections import deque
 from collections.abc import Iterator, Sequence
 from queue import SimpleQueue
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -33,6 +33,8 @@ from toolkit.runtime.stuck import why
 
 # node, frame, iteration, is dead
 Task = tuple[NodeItem, FrameState, IterationState, bool]
+# whose it is, the task, and its outputs or error; no task: the step is cancelled
+Completion: TypeAlias = "tuple[TokenExecution, Task | None, Any]"
 
 _CHOICES = tuple(np.int32(i) for i in range(16))  # the second output of a Merge
 _PURE, _SWITCH, _MERGE = int(Action.PURE), int(Action.SWITCH), int(Action.MERGE)
@@ -56,9 +58,20 @@ class TokenExecutor(NodeByNode):
 
 
 class TokenExecution:
-    """One execution."""
+    """One execution.
 
-    def __init__(self, executor: TokenExecutor, arguments: Sequence[Any], running: DeviceStep):
+    Args:
+        completions: where it hears of what it waits for; by default in a queue of its own. Executions that one thread
+            runs have one together (`one_thread`).
+    """
+
+    def __init__(
+        self,
+        executor: TokenExecutor,
+        arguments: Sequence[Any],
+        running: DeviceStep,
+        completions: SimpleQueue[Completion] | None = None,
+    ):
         self.executor = executor
         self.layouts: dict[str, FrameInfo] = executor.layouts
         self.roots = executor.roots
@@ -68,7 +81,7 @@ class TokenExecution:
         self.results: list[Any] = [None] * executor.num_results
         self.references: list[Step] = []
         self.ready: deque[Task] = deque()
-        self.completions: SimpleQueue[tuple[Task, Any] | None] = SimpleQueue()
+        self.completions: SimpleQueue[Completion] = SimpleQueue() if completions is None else completions
         self.waiting = 0  # kernels under way elsewhere: asynchronous ones, and those in other threads
         self.root = FrameState(self.layouts[""], None, None)
         self.frames: dict[tuple[int, int, str], FrameState] = {}
@@ -76,29 +89,63 @@ class TokenExecution:
         self.probe = running.probe if looks(running.probe) else None
         self.pool = running.pool
         self.started: dict[int, int] = {}  # when asynchronous kernels were called, for the probe
+        self._registered = -1
 
     # -- the loop ----------------------------------------------------------------------------------------
 
     def run(self) -> list[Any]:
+        self.begin()
+        try:
+            goes_on = self.go_on()
+            while goes_on:
+                _, task, result = self.completions.get()
+                goes_on = self.go_on_with(task, result)
+        finally:
+            self.end()
+        return self.finish()
+
+    def begin(self) -> None:
+        """Be ready to go on. `end` must follow.
+
+        Raises:
+            CancelledError: the step is over already.
+        """
         root = self.root
         iteration = root.iterations[0]
         for node in self.roots:
             iteration.outstanding += 1
             self.ready.append((node, root, iteration, False))
-        cancellation = self.running.cancellation
-        token = cancellation.register(lambda: self.completions.put(None))
-        if token < 0:
+        self._registered = self.running.cancellation.register(lambda: self.completions.put((self, None, None)))
+        if self._registered < 0:
             raise CancelledError("the step was cancelled")
+
+    def go_on(self) -> bool:
+        """Run what is ready; whether something is still waited for."""
         # With a probe or a pool every node takes the long way, which looks after them.
-        drain = self._drain if self.probe is None and self.pool is None else self._drain_observed
-        try:
-            while True:
-                drain()
-                if not self.waiting:
-                    break
-                self._complete(self.completions.get())
-        finally:
-            cancellation.deregister(token)
+        if self.probe is None and self.pool is None:
+            self._drain()
+        else:
+            self._drain_observed()
+        return self.waiting > 0
+
+    def go_on_with(self, task: Task | None, result: Any) -> bool:
+        """Take what came in, and run what is ready then; whether something is still waited for."""
+        self._complete(task, result)
+        return self.go_on()
+
+    def end(self) -> None:
+        """Hear of a cancellation no longer."""
+        if self._registered >= 0:
+            self.running.cancellation.deregister(self._registered)
+        if self.error is not None:
+            self.completions = SimpleQueue()  # what is left in the other one would keep this alive
+
+    def finish(self) -> list[Any]:
+        """The results, when nothing is waited for any more.
+
+        Raises:
+            OpError: the first failure.
+        """
         if self.error is not None:
             raise self.error
         self._check_complete()
@@ -176,7 +223,8 @@ class TokenExecution:
         while ready:
             self._process(ready.popleft())
             while self.pool is not None and not self.completions.empty():
-                self._complete(self.completions.get())
+                _, task, result = self.completions.get()
+                self._complete(task, result)
 
     def _fail(self, error: BaseException, step: Step, inputs: Sequence[Any] | None = None) -> None:
         """Keep the first error, drop what is ready, cancel what waits."""
@@ -200,13 +248,12 @@ class TokenExecution:
                         yield from zip(_names(node.step), iteration.inputs[node.base : node.stop], strict=True)
         yield from self.running.variables()
 
-    def _complete(self, completion: tuple[Task, Any] | None) -> None:
-        if completion is None:  # cancelled from outside
+    def _complete(self, task: Task | None, result: Any) -> None:
+        if task is None:  # cancelled from outside
             if self.error is None:
                 self.error = CancelledError("the step was cancelled")
                 self.ready.clear()
             return
-        task, result = completion
         self.waiting -= 1
         node = task[0]
         if isinstance(result, BaseException):
@@ -490,14 +537,14 @@ class TokenExecution:
 class _Done:
     """What an asynchronous kernel calls, once, from any thread, when it has its outputs or failed."""
 
-    __slots__ = ("_completions", "_task")
+    __slots__ = ("_execution", "_task")
 
     def __init__(self, execution: TokenExecution, task: Task):
-        self._completions = execution.completions
+        self._execution = execution
         self._task = task
 
     def __call__(self, result: Any) -> None:
-        self._completions.put((self._task, result))
+        self._execution.completions.put((self._execution, self._task, result))
 
 
 def _names(step: Step) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, cast
+from typing import Any
 
 from toolkit.compiler.program import Step
 from toolkit.errors import GraphmillError
@@ -39,8 +39,8 @@ class _Arriving:
 
     def one(self, number: int, value: Any) -> None:
         """One of them is there, or will never be; from any thread."""
-        if isinstance(value, list | tuple):
-            value = cast("Any", value)[0]
+        if value.__class__ is list or value.__class__ is tuple:
+            value = value[0]
         failed = isinstance(value, BaseException)
         with self._lock:
             if self._left <= 0:

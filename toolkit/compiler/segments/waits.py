@@ -20,6 +20,7 @@ from toolkit.compiler.program import Program, Role, Step
 from toolkit.compiler.segments.loops import Loops, goes_around, loops_of, why_alone
 from toolkit.graph.frames import StaticFrame
 from toolkit.graph.partitioned import RECV_OPS
+from toolkit.kernels.forks import free_in_children
 from toolkit.kernels.registry import Kind
 
 _SPREAD = "which waits for others or is spread over devices"
@@ -65,6 +66,7 @@ class Together:
         self.programs = list(programs)
         self._found: dict[int, list[Waits]] | None = None
         self._lock = threading.Lock()
+        free_in_children(self, "_lock")
 
     def of(self, program: Program) -> list[Waits]:
         """What each step of one of the programs waits for.
@@ -234,7 +236,7 @@ class Analysis:
             level=max((each.level for each in before), default=(0, 0)),
             outside=_NOTHING.union(*(each.outside for each in before)),
             may_be_dead=any(each.may_be_dead for each in before),
-            is_computed=is_loop or _computes(step) or any(each.is_computed for each in before),
+            is_computed=is_loop or computes(step) or any(each.is_computed for each in before),
         )
         if not is_loop:
             waits.alone = self._why_alone(program, loops, first)
@@ -318,7 +320,7 @@ def transfer_of(step: Step) -> tuple[str, ...]:
     return node.text("send_device"), number, node.text("recv_device"), node.text("tensor_name")
 
 
-def _computes(step: Step) -> bool:
+def computes(step: Step) -> bool:
     """Whether a step takes time: it does more than read a variable, or pass on what is there."""
     return (
         step.role is Role.KERNEL and bool(step.inputs) and step.node.op not in IDENTITIES | _SHAPES | _READS

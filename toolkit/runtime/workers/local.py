@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,12 +24,13 @@ from toolkit.passes.client_graph import feed_key, fetch_key
 from toolkit.passes.memory_types import MemoryTypes
 from toolkit.passes.partition import by_device, split
 from toolkit.runtime.barrier import run_together
+from toolkit.runtime.chain import Chain
 from toolkit.runtime.device_executor import DeviceExecutor
 from toolkit.runtime.devices import Device
 from toolkit.runtime.executor import Executor, make_executor
 from toolkit.runtime.functions import FunctionRuntime
 from toolkit.runtime.probes.base import Probe
-from toolkit.runtime.rendezvous import Receiver
+from toolkit.runtime.rendezvous import LocalRendezvous, Receiver
 from toolkit.runtime.step import DeviceStep
 from toolkit.runtime.workers.base import Environment, Registered
 from toolkit.runtime.workers.peers import PeerRendezvous
@@ -58,6 +59,16 @@ class _Runnable:
         executor = None if self.only is None else self.only.executor
         #: runs a recorded step again, without a step of this worker around it
         self.run_again = executor.run_again if isinstance(executor, DeviceExecutor) else None
+        self.chain = None if self.only is not None else Chain.of([partition.executor for partition in partitions])
+
+    def collect(self, found: Iterator[Sequence[Any]]) -> list[Any]:
+        """The graph's results of those of its devices, which are taken from `found`."""
+        results: list[Any] = [None] * self.num_results
+        for partition in self.partitions:
+            values = next(found)
+            for index in partition.results:
+                results[index] = values[index]
+        return results
 
 
 def _is_runnable(node: Node, kind: str) -> bool:
@@ -76,7 +87,8 @@ def _has_conditions(index: int) -> bool:
 
 
 class LocalWorker:
-    """A task in this process. Each device but the first one has a thread of its own in a step.
+    """A task in this process. Each device but the first one has a thread of its own in a step, where devices have
+    something to do at the same time.
 
     Args:
         task: its name: /job:worker/replica:0/task:0.
@@ -178,10 +190,7 @@ class LocalWorker:
 
     def run(self, handle: int, step_id: int, inputs: Sequence[Any], probe: Probe | None = None) -> list[Any]:
         """See `Worker.run`."""
-        try:
-            graph = self._graphs[handle]
-        except KeyError:
-            raise AbortedError(f"worker {self._task} has no graph with the handle {handle}; it was dropped") from None
+        graph = self._registered(handle)
         if graph.run_again is not None and probe is None and step_id not in self._steps:
             results = graph.run_again(inputs)
             if results is not None:
@@ -198,6 +207,32 @@ class LocalWorker:
             with np.errstate(all="ignore"):
                 return only.executor.run(inputs, step)
         return self._run_all(graph, inputs, step)
+
+    def _registered(self, handle: int) -> _Runnable:
+        try:
+            return self._graphs[handle]
+        except KeyError:
+            raise AbortedError(f"worker {self._task} has no graph with the handle {handle}; it was dropped") from None
+
+    def executors(self, handle: int) -> list[Executor]:
+        """See `chain.Members`."""
+        return [partition.executor for partition in self._registered(handle).partitions]
+
+    def steps(
+        self, handle: int, step_id: int, probe: Probe | None, rendezvous: LocalRendezvous
+    ) -> tuple[list[DeviceStep], Callable[[Iterator[Sequence[Any]]], list[Any]]]:
+        """See `chain.Members`."""
+        graph = self._registered(handle)
+        step = self._steps.get(step_id) or self._begin(step_id, rendezvous)
+        if probe is not None:
+            step.probe = probe
+        self._use_threads()
+        return self._siblings(graph, step), graph.collect
+
+    @staticmethod
+    def _siblings(graph: _Runnable, step: DeviceStep) -> list[DeviceStep]:
+        """A step for each device."""
+        return [step.sibling(each.device, functions=each.functions) for each in graph.partitions]
 
     def _use_threads(self) -> None:
         """Let this thread's kernels take as many threads as the session was told: OpenMP keeps a number for each."""
@@ -224,6 +259,10 @@ class LocalWorker:
             step.cancellation.cancel()
             step.rendezvous.abort()
 
+        if graph.chain is not None and graph.chain.fits(step.probe):
+            steps = self._siblings(graph, step)
+            with np.errstate(all="ignore"):
+                return graph.collect(iter(graph.chain.run([inputs] * len(steps), steps, cancel)))
         run_together({each.device: functools.partial(run_one, each) for each in graph.partitions}, cancel)
         return results
 
@@ -248,11 +287,13 @@ class LocalWorker:
     def _step(self, step_id: int) -> DeviceStep:
         return self._steps.get(step_id) or self._begin(step_id)
 
-    def _begin(self, step_id: int) -> DeviceStep:
+    def _begin(self, step_id: int, rendezvous: LocalRendezvous | None = None) -> DeviceStep:
         step = DeviceStep(
             step_id, self._resources, self._functions, self._seed_state, self._cancellation, None, self._pool
         )
-        if self._environment.rendezvous is not None:
+        if rendezvous is not None:
+            step.connect(rendezvous)
+        elif self._environment.rendezvous is not None:
             step.connect(self._environment.rendezvous(step_id))
         elif self._peers is not None:
             step.connect(PeerRendezvous(step_id, self._task, self._peers))

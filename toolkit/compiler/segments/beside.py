@@ -1,0 +1,163 @@
+"""What segments of programs that run in one step could do at the same time.
+
+A transfer orders what is before it and what is behind it. Where that orders all of the work, as in a chain of stages,
+or where one device has the variables and another one computes, devices have nothing to do at the same time, and threads
+of theirs would do no more than hand on to each other.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping, Sequence
+
+from toolkit.compiler.program import Program, Role, Step
+from toolkit.compiler.segments.loops import loops_of, why_alone
+from toolkit.compiler.segments.waits import computes, transfer_of
+from toolkit.graph.expansion import called
+from toolkit.graph.partitioned import RECV_OPS
+from toolkit.kernels.registry import Kind
+
+#: segments, and nodes that compute outside of them; above, they would be compared with each other for long
+_MOST = 256
+#: the part of the nodes that compute which may run beside others with nothing lost worth having: a loss or an accuracy
+#: behind the last product, and updates of a few variables. It saves at most this part of the step, while a thread more
+#: costs a hundred microseconds for each time that it is waited for
+_LITTLE = 0.1
+#: parts of the names of ops whose work is more than an element's turn
+_PRODUCTS = ("MatMul", "Conv", "Einsum", "LSTM", "GRU", "RNN", "Iterator")
+#: a part of the names of ops that call functions of the user's, which may wait for each other
+_ANYTHING = "PyFunc"
+
+#: the number of a program, and a step of it
+Place = tuple[int, int]
+
+
+def runs_in_order(programs: Sequence[Program], groups: Sequence[Mapping[int, int]]) -> bool:
+    """Whether the programs have next to nothing to do at the same time, and none waits with a thread of its own.
+
+    Args:
+        programs: those that run in one step and send each other tensors.
+        groups: for each of them the segment of each step that is in one.
+    """
+    if any(not _is_plain(program) for program in programs):
+        return False
+    found = _Ordered(programs, groups)
+    return found.count <= _MOST and found.is_ordered()
+
+
+def _is_plain(program: Program) -> bool:
+    """Whether nothing in it waits where its thread can do nothing else, and no loop is spread over programs."""
+    if program.memory is not None or loops_of(program).crossing:
+        return False
+    return not any(
+        _ANYTHING in step.node.op or (step.kind is not Kind.ASYNC and why_alone(step)) for step in program.steps
+    )
+
+
+def _is_product(program: Program, position: int) -> bool:
+    """Whether a step's work is more than an element's turn: a product, a loop, a function."""
+    node = program.steps[position].node
+    if program.frames[position].parent is not None or any(part in node.op for part in _PRODUCTS):
+        return True
+    library = node.graph.library
+    return bool(len(library)) and any(True for _ in called(node.op, map(node.attrs.proto, node.attrs), library))
+
+
+class _Ordered:
+    """Segments as bits of a number; a node that computes in none is one of its own.
+
+    Attributes:
+        count: how many there are.
+    """
+
+    def __init__(self, programs: Sequence[Program], groups: Sequence[Mapping[int, int]]):
+        self._programs = programs
+        self._segment: dict[Place, int] = {}  # of each step that is in one
+        self._owner: list[int] = []  # the program of each segment
+        self._work: list[Place] = []  # steps that compute
+        numbers: dict[Place, int] = {}
+        for number, (program, group) in enumerate(zip(programs, groups, strict=True)):
+            for position, step in enumerate(program.steps):
+                works = computes(step)
+                if works:
+                    self._work.append((number, position))
+                if position in group or works:
+                    key = (number, group.get(position, -1 - position))
+                    bit = numbers.setdefault(key, len(numbers))
+                    self._segment[number, position] = bit
+                    if bit == len(self._owner):
+                        self._owner.append(number)
+        self.count = len(numbers)
+
+    def is_ordered(self) -> bool:
+        """Whether what computes on one device is before or behind all that computes on others, but for a little."""
+        reaches = self._reaches()
+        working = [0] * len(self._programs)  # segments that compute, by program
+        for place in self._work:
+            working[place[0]] |= 1 << self._segment[place]
+        leads = [0] * self.count  # segments that something of this one is before
+        for place, bit in self._segment.items():
+            leads[bit] |= reaches.get(place, 0)
+        before = [0] * self.count
+        for bit, reached in enumerate(leads):
+            for other in range(self.count):
+                if reached >> other & 1:
+                    before[other] |= 1 << bit
+        everyone, beside = sum(working), 0
+        for place in self._work:
+            number, bit = place[0], self._segment[place]
+            if everyone & ~working[number] & ~reaches.get(place, 0) & ~before[bit]:
+                if _is_product(self._programs[number], place[1]):
+                    return False
+                beside += 1
+        return beside <= _LITTLE * len(self._work)
+
+    def _reaches(self) -> dict[Place, int]:
+        """The segments that each step is before, or in."""
+        followers, missing = self._edges()
+        ready = deque(place for place, count in missing.items() if not count)
+        order: list[Place] = []
+        while ready:
+            place = ready.popleft()
+            order.append(place)
+            for follower in followers.get(place, ()):
+                missing[follower] -= 1
+                if not missing[follower]:
+                    ready.append(follower)
+        found: dict[Place, int] = {}
+        for place in reversed(order):
+            bit = self._segment.get(place)
+            reached = 0 if bit is None else 1 << bit
+            for follower in followers.get(place, ()):
+                reached |= found[follower]
+            found[place] = reached
+        return found
+
+    def _edges(self) -> tuple[dict[Place, list[Place]], dict[Place, int]]:
+        """What follows each step, transfers included, and how many steps each follows."""
+        sends = {
+            transfer_of(step): (number, position)
+            for number, program in enumerate(self._programs)
+            for position, step in enumerate(program.steps)
+            if step.role is Role.SEND
+        }
+        followers: dict[Place, list[Place]] = {}
+        missing: dict[Place, int] = {}
+        for number, program in enumerate(self._programs):
+            for position, step in enumerate(program.steps):
+                sources = [(number, src) for src in _sources(program, step)]
+                if step.node.op in RECV_OPS and (sender := sends.get(transfer_of(step))) is not None:
+                    sources.append(sender)
+                missing[number, position] = len(sources)
+                for source in sources:
+                    followers.setdefault(source, []).append((number, position))
+        return followers, missing
+
+
+def _sources(program: Program, step: Step) -> list[int]:
+    """What a step follows, without the ways back in loops."""
+    return [
+        src
+        for src in (*(src for src, _ in step.inputs), *step.controls)
+        if step.role is not Role.MERGE or program.steps[src].role is not Role.NEXT_ITERATION
+    ]

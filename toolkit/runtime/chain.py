@@ -1,0 +1,148 @@
+"""Parts of a step in one thread, where one has to wait for another whenever that one works.
+
+A training step whose variables are on another device goes there and back. With a thread for each device every transfer
+that is waited for wakes a thread, the interpreter's lock goes from one to the other, and each has a team of threads in
+its libraries, of which one spins while another computes. One thread that runs what is ready, on whatever device that
+is, hands on nothing. Which parts of a step may be run so is looked up once (`compiler/segments/beside`).
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from queue import SimpleQueue
+from typing import Any, Protocol, runtime_checkable
+
+from toolkit.compiler.segments.beside import runs_in_order
+from toolkit.kernels.forks import free_in_children
+from toolkit.runtime.failures import root_cause
+from toolkit.runtime.probes.base import Manner, Probe, manner_of
+from toolkit.runtime.rendezvous import LocalRendezvous
+from toolkit.runtime.segmented import SegmentedExecutor
+from toolkit.runtime.step import DeviceStep
+from toolkit.runtime.tokens import Completion, Task, TokenExecution
+
+
+@runtime_checkable
+class Members(Protocol):
+    """A worker in the session's process, whose parts of a step may run in the session's thread (`LocalWorker`)."""
+
+    def executors(self, handle: int) -> Sequence[object]:
+        """The executors of a registered graph, one for each device."""
+        ...
+
+    def steps(
+        self, handle: int, step_id: int, probe: Probe | None, rendezvous: LocalRendezvous
+    ) -> tuple[Sequence[DeviceStep], Callable[[Iterator[Sequence[Any]]], list[Any]]]:
+        """The step that they run, for each of them; this thread is ready for their kernels then.
+
+        Args:
+            rendezvous: of all workers' parts, where the step is not known here yet.
+
+        Returns:
+            the steps, and what takes from what all executors returned that of these, and makes of it what the graph
+            brings (`Worker.run`).
+        """
+        ...
+
+
+class Chain:
+    """Programs of one step that wait for each other.
+
+    Args:
+        executors: of all of them.
+    """
+
+    def __init__(self, executors: Sequence[SegmentedExecutor]):
+        self._executors = executors
+        self._is_one: bool | None = None
+        self._lock = threading.Lock()
+        free_in_children(self, "_lock")
+
+    @staticmethod
+    def of(executors: Sequence[object]) -> Chain | None:
+        """The executors of a step; None where some of them do not wait, or have a memory of their own."""
+        found = [each for each in executors if isinstance(each, SegmentedExecutor)]
+        return Chain(found) if len(found) == len(executors) else None
+
+    def fits(self, probe: Probe | None) -> bool:
+        """Whether one thread runs a step as fast as several would."""
+        if manner_of(probe) not in (Manner.COMPILED, Manner.PLANNED, Manner.CHECKED):
+            return False
+        if self._is_one is None:
+            with self._lock:
+                if self._is_one is None:
+                    groups = [executor.group_of() for executor in self._executors]
+                    self._is_one = runs_in_order([executor.program for executor in self._executors], groups)
+        return self._is_one
+
+    def run(
+        self, arguments: Sequence[Sequence[Any]], steps: Sequence[DeviceStep], cancel: Callable[[], None]
+    ) -> list[list[Any]]:
+        """The results of all programs, in order.
+
+        Args:
+            arguments, steps: of each program.
+            cancel: ends the step when a program has failed; may be called more than once.
+
+        Raises:
+            BaseException: the first failure that is not the consequence of another.
+        """
+        arriving: SimpleQueue[Completion] = SimpleQueue()
+        executions = [
+            executor.execution(given, step, arriving)
+            for executor, given, step in zip(self._executors, arguments, steps, strict=True)
+        ]
+        return _Run(executions, arriving, cancel).results()
+
+
+class _Run:
+    """One step."""
+
+    def __init__(
+        self, executions: Sequence[TokenExecution], arriving: SimpleQueue[Completion], cancel: Callable[[], None]
+    ):
+        self._executions = executions
+        self._arriving = arriving
+        self._cancel = cancel
+        self._left: set[TokenExecution] = set()
+        self._errors: list[BaseException] = []
+        self._found: dict[TokenExecution, list[Any]] = {}
+
+    def results(self) -> list[list[Any]]:
+        left = self._left
+        for execution in self._executions:
+            try:
+                execution.begin()
+                left.add(execution)
+            except BaseException as error:
+                self._failed(error)
+        for execution in [each for each in self._executions if each in left]:
+            self._go_on(execution, None)
+        while left:
+            try:
+                execution, task, result = self._arriving.get()
+            except BaseException as error:  # raised from outside, as an interrupt is: who waits is told
+                self._failed(error)
+                continue
+            if execution in left:
+                self._go_on(execution, (task, result))
+            del task, result  # what came in must not live until the next one comes
+        if self._errors:
+            raise root_cause(self._errors)
+        return [self._found[execution] for execution in self._executions]
+
+    def _go_on(self, execution: TokenExecution, came: tuple[Task | None, Any] | None) -> None:
+        """Run what is ready of an execution, and see to its end: others may wait for what it failed to send."""
+        try:
+            if execution.go_on() if came is None else execution.go_on_with(*came):
+                return
+            self._found[execution] = execution.finish()
+        except BaseException as error:
+            self._failed(error)
+        self._left.discard(execution)
+        execution.end()
+
+    def _failed(self, error: BaseException) -> None:
+        self._errors.append(error)
+        self._cancel()
