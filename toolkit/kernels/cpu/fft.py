@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from toolkit.errors import InvalidArgumentError
 from toolkit.kernels.cpu.common import np, require, require_vector, shape_text, to_ints, wrap_axis
 from toolkit.kernels.registry import Compute, KernelNode, kernel
@@ -50,6 +52,47 @@ def _real_transform(x: Array, lengths: list[int], axes: list[int], inverse: bool
     return np.fft.rfftn(_crop_or_pad(x, lengths, axes), axes=axes).astype(dtype)
 
 
+def checked_lengths(x: Any, fft_length: Array, rank: int, *, inverse: bool) -> list[int]:
+    """The lengths of a real transform's axes.
+
+    Args:
+        x: an array of any memory.
+
+    Raises:
+        InvalidArgumentError: there are fewer axes, or one is shorter than its length asks for.
+    """
+    require(x.ndim >= rank, f"Input must have rank of at least {rank} but got: {shape_text(x)}")
+    require(fft_length.shape == (rank,), f"fft_length must have shape [{rank}], got {shape_text(fft_length)}")
+    lengths = to_ints(fft_length)
+    require(min(lengths) >= 0, f"fft_length must be >= 0, but got {lengths}")
+    have = list(x.shape[-rank:])
+    for i, size in enumerate(lengths):
+        least = size // 2 + 1 if inverse and i == rank - 1 else size
+        require(
+            have[i] == 0 or have[i] >= least,
+            f"Input dimension {x.ndim - rank + i} must have length of at least {least} but got: {have[i]}",
+        )
+    return lengths
+
+
+def checked_axes(x: Any, fft_length: Array, axes_input: Array) -> tuple[list[int], list[int]]:
+    """The axes of a transform, from the front, and their lengths.
+
+    Args:
+        x: an array of any memory.
+
+    Raises:
+        InvalidArgumentError: an axis is not there, or there twice, or has no length.
+    """
+    require_vector(fft_length, "fft_length")
+    require_vector(axes_input, "axes")
+    require(len(fft_length) == len(axes_input), "axes and fft_length must have the same length")
+    axes = [wrap_axis(a, x.ndim) for a in to_ints(axes_input)]
+    if len(set(axes)) != len(axes):
+        raise InvalidArgumentError(f"axes {axes} holds an axis twice")
+    return axes, to_ints(fft_length)
+
+
 @kernel("RFFT", "RFFT2D", "RFFT3D", "IRFFT", "IRFFT2D", "IRFFT3D")
 def rfft(op: KernelNode) -> Compute:
     inverse = op.op.startswith("I")
@@ -62,18 +105,8 @@ def rfft(op: KernelNode) -> Compute:
     )
 
     def compute(x: Array, fft_length: Array) -> Array:
-        require(x.ndim >= rank, f"Input must have rank of at least {rank} but got: {shape_text(x)}")
-        require(fft_length.shape == (rank,), f"fft_length must have shape [{rank}], got {shape_text(fft_length)}")
-        lengths = to_ints(fft_length)
-        require(min(lengths) >= 0, f"fft_length must be >= 0, but got {lengths}")
+        lengths = checked_lengths(x, fft_length, rank, inverse=inverse)
         axes = list(range(x.ndim - rank, x.ndim))
-        have = list(x.shape[-rank:])
-        for i, size in enumerate(lengths):
-            least = size // 2 + 1 if inverse and i == rank - 1 else size
-            require(
-                have[i] == 0 or have[i] >= least,
-                f"Input dimension {axes[i]} must have length of at least {least} but got: {have[i]}",
-            )
         if x.size == 0:
             shape = [*x.shape[:-rank], *lengths]
             shape[-1] = lengths[-1] if inverse else lengths[-1] // 2 + 1
@@ -90,13 +123,7 @@ def fft_nd(op: KernelNode) -> Compute:
     dtype = op.output_types[0].numpy
 
     def compute(x: Array, fft_length: Array, axes_input: Array) -> Array:
-        require_vector(fft_length, "fft_length")
-        require_vector(axes_input, "axes")
-        require(len(fft_length) == len(axes_input), "axes and fft_length must have the same length")
-        axes = [wrap_axis(a, x.ndim) for a in to_ints(axes_input)]
-        if len(set(axes)) != len(axes):
-            raise InvalidArgumentError(f"axes {axes} holds an axis twice")
-        lengths = to_ints(fft_length)
+        axes, lengths = checked_axes(x, fft_length, axes_input)
         if real:
             return _real_transform(x, lengths, axes, inverse, dtype)
         x = _crop_or_pad(x, lengths, axes)
