@@ -55,6 +55,23 @@ def test_a_step_is_recorded_in_its_second_run(replays: list[Recording]) -> None:
         assert len(replays) == 3 and not _refusals(session)
 
 
+def test_what_other_processes_leave_of_the_cpu_is_of_no_interest(
+    replays: list[Recording], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A step that was recorded is replayed however many threads the host has free."""
+    from toolkit.compiler.backends.cpu.threads import THREADS
+
+    monkeypatch.setattr(THREADS, "look", lambda: None)
+    with gm.Graph().as_default() as graph:
+        x = gm.placeholder(gm.float32, [4, 6])
+        y = ops.square(x)
+    with Session(graph, devices={"GPU": 1}) as session:
+        for free in (None, 1, None, 1):
+            monkeypatch.setattr(THREADS, "free", free)
+            np.testing.assert_array_equal(session.run(y, {x: X}), np.square(X))
+    assert len(replays) == 3
+
+
 def test_results_of_one_step_outlive_the_next() -> None:
     with gm.Graph().as_default() as graph:
         x = gm.placeholder(gm.float32, [4, 6])
@@ -146,16 +163,60 @@ def test_threads_draw_each_number_once() -> None:
     assert sorted(found) == sorted(alone)
 
 
-def test_what_a_replay_would_repeat_is_launched() -> None:
+def _of_generators(device: str) -> tuple[list[Any], list[Any], Any]:
+    """What is drawn from generators in variables, two of them from one; the states, and what sets them."""
+    with gm.Graph().as_default() as graph, graph.device(device):
+        states = [gm.Variable(np.array([-1, 0, 7 + k], np.int64), use_resource=True) for k in range(4)]
+        philox = np.int64(1)
+        first = ops.stateful_uniform(states[0].handle, philox, [4], dtype=gm.float32)
+        with graph.control_dependencies([first.op]):
+            skipped = ops.rng_skip(states[0].handle, philox, np.int64(3))
+        with graph.control_dependencies([skipped]):
+            second = ops.stateful_uniform(states[0].handle, philox, [2], dtype=gm.float64)
+        drawn = [
+            first * 2.0,
+            second,
+            ops.stateful_uniform_int(states[1].handle, philox, [5], np.int64(-9), np.int64(1 << 40)),
+            ops.stateful_uniform_full_int(states[2].handle, philox, [3], dtype=gm.uint64),
+            ops.rng_read_and_skip(states[3].handle, np.int32(1), np.uint64(2)) + 1,
+        ]
+        start = gm.global_variables_initializer()
+    return drawn, [each.value() for each in states], start
+
+
+def test_generators_in_variables_go_on_from_replay_to_replay(replays: list[Recording]) -> None:
+    """Their states are the CPU's after each step, and what is assigned to one is where it goes on."""
+    found: dict[str, list[Any]] = {}
+    for device in ("CPU", "GPU"):
+        drawn, states, start = _of_generators(f"/device:{device}:0")
+        found[device] = []
+        with Session(drawn[0].graph, devices={"CPU": 1, device: 1}) as session:
+            for _ in range(2):
+                session.run(start)
+                before = len(replays)
+                for _ in range(4):
+                    found[device] += session.run(drawn)
+                    found[device] += session.run(states)
+                assert device == "CPU" or len(replays) >= before + 3
+            # the states' own steps take what lies on the host
+            assert not any("rng" in each or "stateful" in each.lower() for each in _refusals(session))
+    for one, other in zip(found["GPU"], found["CPU"], strict=True):
+        np.testing.assert_array_equal(one, other, strict=True)
+
+
+def test_what_reads_a_generators_state_itself_is_launched() -> None:
     with gm.Graph().as_default() as graph:
         state = gm.Variable(np.array([0, 0, 7], np.int64), use_resource=True)
         y = ops.stateful_uniform(state.handle, np.int64(1), [4], dtype=gm.float32) * 2.0
+        with graph.control_dependencies([y.op]):
+            fetched = [y, state.read_value() + 1]
         start = gm.global_variables_initializer()
     with Session(graph, devices={"GPU": 1}) as session:
         session.run(start)
-        drawn = [session.run(y).tolist() for _ in range(4)]
-        assert len({tuple(each) for each in drawn}) == 4
-        assert "does something on the host each time" in _refusals(session)[0]
+        drawn = [session.run(fetched) for _ in range(4)]
+        assert len({tuple(each.tolist()) for each, _ in drawn}) == 4
+        assert len({tuple(each.tolist()) for _, each in drawn}) == 4
+        assert "draws from a variable that the step itself reads or changes" in _refusals(session)[0]
 
 
 def test_a_value_on_the_host_is_part_of_a_recording(replays: list[Recording]) -> None:

@@ -80,10 +80,15 @@ class CompiledExecutor:
 
     def run(self, arguments: Sequence[Any], running: DeviceStep) -> list[Any]:
         """Execute once: the values of _Arg nodes in, the values of _Retval nodes out."""
-        threads = THREADS.free if self._threads is None else self._threads
+        threads = self._threads_now()
         if TURNS.threads is not None and self._threads is None and running.probe is None and not THREADS.is_chosen:
             return self._run_beside_others(arguments, running, threads)
         return self._run(arguments, running, threads)
+
+    def _threads_now(self) -> int | None:
+        """How many threads a step may use: as many as other processes leave, where it is the CPU that computes it."""
+        chosen = self._threads is not None or self._program.device_type != "CPU"
+        return self._threads if chosen else THREADS.free
 
     def _run_beside_others(self, arguments: Sequence[Any], running: DeviceStep, threads: int | None) -> list[Any]:
         """Execute once while other callers' steps run, by a plan that leaves them processors if there is one.
@@ -153,7 +158,7 @@ class CompiledExecutor:
         if running.probe is not None or self._unplanned is not None:
             return None
         key = self._key(arguments)
-        if (threads := THREADS.free if self._threads is None else self._threads) != self._threads:
+        if (threads := self._threads_now()) != self._threads:
             key = (*key, threads)
         plan, resources = self._plans.get(key), running.resources
         generation = resources.generation

@@ -32,7 +32,11 @@ def advance(step: StepContext, handle: Any, algorithm: Array | None, samples: in
     Raises:
         InvalidArgumentError: the state has another type, rank or size, or the algorithm is not Philox.
     """
-    cell = variables.cell_of(step, handle, dtypes.int64)
+    return advance_cell(variables.cell_of(step, handle, dtypes.int64), algorithm, samples)
+
+
+def advance_cell(cell: variables.Cell, algorithm: Array | None, samples: int) -> tuple[Philox, Array]:
+    """Likewise, of a variable that was found."""
     with cell.lock:
         state = variables.read(cell)
         if state.ndim != 1:

@@ -9,13 +9,13 @@ is launched kernel by kernel.
 from __future__ import annotations
 
 import struct
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
 from toolkit.errors import InternalError
 from toolkit.kernels.cuda.memory import GpuArray
-from toolkit.kernels.random.philox import GuardedPhilox, Philox
+from toolkit.kernels.random.philox import Philox
 from toolkit.kernels.types import Array
 
 if TYPE_CHECKING:
@@ -24,6 +24,14 @@ if TYPE_CHECKING:
 _ENTRY = struct.Struct("=QQQ")  # the key, and the counter's lower and upper half
 AREA = 4 << 10  # bytes that are copied at one time: a page, for 170 draws
 _U64 = (1 << 64) - 1
+
+
+class Source(Protocol):
+    """A generator that keeps its place: of an op, or in a variable."""
+
+    def take(self, blocks: int) -> tuple[int, int]:
+        """Its key and its counter; it moves on by so many blocks."""
+        ...
 
 
 class Draws:
@@ -37,10 +45,10 @@ class Draws:
     def __init__(self, device: CudaDevice, first: tuple[Array, GpuArray] | None = None):
         self._device = device
         self._areas: list[tuple[Array, GpuArray]] = [] if first is None else [first]
-        self._taken: list[tuple[GuardedPhilox, int, Array, int]] = []
+        self._taken: list[tuple[Source, int, Array, int]] = []
         self._end = 0 if first is not None else AREA  # of what is used of the last area
 
-    def add(self, generator: GuardedPhilox, blocks: int) -> tuple[GpuArray, GpuArray]:
+    def add(self, generator: Source, blocks: int) -> tuple[GpuArray, GpuArray]:
         """The place of the key and the counter of a draw, for kernels; each replay takes so many blocks for it."""
         if self._end + _ENTRY.size > AREA:
             context, stream = self._device.context, self._device.compute
@@ -60,14 +68,14 @@ class Draws:
             _ENTRY.pack_into(pinned, offset, key, counter & _U64, counter >> 64)
 
 
-def drawn(device: CudaDevice, generator: GuardedPhilox, blocks: int) -> Philox | tuple[GpuArray, GpuArray]:
+def drawn(device: CudaDevice, generator: Source, blocks: int) -> Philox | tuple[GpuArray, GpuArray]:
     """The next blocks of a generator: where they are now, or where each replay of what is recorded puts that.
 
     Raises:
         InternalError: what is recorded may draw nothing.
     """
     if not device.is_recording:
-        return generator.reserve(blocks)
+        return Philox(*generator.take(blocks))
     draws = device.draws
     if draws is None:
         raise InternalError("random numbers are drawn in a graph that copies nothing from the host")

@@ -59,6 +59,11 @@ _READS = frozenset({"ReadVariableOp", "ResourceGather", "ResourceGatherNd", "Var
 _DRAWS = frozenset({
     "RandomUniform", "RandomStandardNormal", "TruncatedNormal", "RandomUniformInt", "Multinomial",
 })  # fmt: skip
+#: likewise, from the generator in the variable that their first input names
+_GENERATORS = frozenset({
+    "StatefulStandardNormalV2", "StatefulUniform", "StatefulTruncatedNormal", "StatefulUniformFullInt",
+    "StatefulUniformInt", "RngSkip", "RngReadAndSkip",
+})  # fmt: skip
 _SEED = "seed2"
 #: bytes that an H100 reads and writes (2.9 TB/s together) in the time that a launch takes Python (9 us): so much may be
 #: copied into variables for each operation of a step that is recorded for it
@@ -76,24 +81,48 @@ def refusal(block: Block) -> str | None:
             return f"{node.name} waits for others ({node.op})"
         if (
             operation.step.kind is Kind.STATEFUL
-            and node.op not in _DRAWS
+            and node.op not in _DRAWS | _GENERATORS
             and (not node.op.startswith(_REPLAYED) or node.attr(_SEED, None) is not None)
         ):
             return f"{node.name} does something on the host each time ({node.op})"
-    return None
+    return _mixed(block)
+
+
+def _mixed(block: Block) -> str | None:
+    """A draw from a generator in a variable that the block itself reads or changes: a replay does that on the host,
+    where nothing in it waits."""
+    draws: dict[ResourceHandle, str] = {}
+    others: set[ResourceHandle] = set()
+    for operation in block.walk():
+        for index, value in enumerate(operation.inputs):
+            handle = value.constant
+            if index == 0 and isinstance(operation, Call) and operation.op in _GENERATORS:
+                if not isinstance(handle, ResourceHandle):
+                    return f"{operation.name} draws from a variable that is known only when it runs"
+                draws[handle] = operation.name
+            elif isinstance(handle, ResourceHandle):
+                others.add(handle)
+    mixed = next((name for handle, name in draws.items() if handle in others), None)
+    return mixed and f"{mixed} draws from a variable that the step itself reads or changes"
 
 
 def draws_numbers(block: Block) -> bool:
     """Whether a block draws random numbers, which each of its replays has to take from their generators."""
-    return any(isinstance(operation, Call) and operation.step.node.op in _DRAWS for operation in block.walk())
+    drawing = _DRAWS | _GENERATORS
+    return any(isinstance(operation, Call) and operation.step.node.op in drawing for operation in block.walk())
 
 
 def cells_of(block: Block, running: RunningStep) -> list[RecordedVariable] | None:
-    """The variables that a block names; None where it finds one only when it runs."""
+    """The variables that a block names; None where it finds one only when it runs.
+
+    Those whose generators it draws from are not among them: whoever replays changes them on the host.
+    """
     found: dict[int, RefVariable | Variable] = {}
     changed: set[int] = set()
     for operation in block.walk():
         for index, value in enumerate(operation.inputs):
+            if index == 0 and isinstance(operation, Call) and operation.op in _GENERATORS:
+                continue
             constant = value.constant
             if isinstance(constant, ResourceHandle) and constant.kind in ("", "Var"):
                 try:
