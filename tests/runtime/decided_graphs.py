@@ -100,6 +100,19 @@ def case_of_functions(x: Any) -> Any:
     return functional_flow.switch_case(index, [lambda: gm.exp(x), lambda: x - 1.0])
 
 
+def case_of_four(x: Any) -> Any:
+    """Also in a loop, with the number of the branch as a state."""
+    kinds = [lambda: gm.exp(x), lambda: x - 1.0, lambda: x * x, lambda: gm.tanh(x) + 3.0]
+    index = gm.cast(gm.reduce_max(x) * 2.0, gm.int32)
+
+    def body(i: Any, y: Any) -> Any:
+        branches = [lambda: y * 0.5, lambda: y * 0.75 - 0.01, lambda: gm.tanh(y) * 0.9]
+        return [gm.ops.minimum(i + 1, 2), functional_flow.switch_case(i, branches)]
+
+    turned = functional_flow.while_loop(lambda i, y: large(y, 0.2), body, [gm.constant(0), x])[1]
+    return [functional_flow.switch_case(index, kinds), turned]
+
+
 def two_predicates(x: Any) -> Any:
     """One within the other; the values of branches meet outside."""
 
@@ -139,7 +152,7 @@ GRAPHS: dict[str, Callable[[Any], Any]] = {
     each.__name__: each
     for each in (
         halving, counting, swapping, nested, branch, branch_within_a_loop, loop_on_a_branch, products,
-        counter_as_a_tensor, while_of_functions, if_of_functions, case_of_functions, two_predicates,
+        counter_as_a_tensor, while_of_functions, if_of_functions, case_of_functions, case_of_four, two_predicates,
         first_iterations_by_the_host, lists_in_a_while, whole_numbers,
     )
 }  # fmt: skip

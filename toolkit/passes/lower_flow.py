@@ -21,8 +21,6 @@ from toolkit.passes.optimize.lower_control_flow import LowerControlFlow
 _LOWERED = frozenset({"If", "StatelessIf", "Case", "StatelessCase", "While", "StatelessWhile"})
 #: what may wait in the place of what hands it a truth value
 _ORDERED = frozenset({"LoopCond", "Identity"})
-#: of a Case: the compiler knows what comes out of two branches
-_BRANCHES = 2
 #: of control flow within control flow; deeper ones stay functions
 _DEPTH = 8
 
@@ -36,8 +34,6 @@ def lower_flow(graph: Graph, is_runnable: Callable[[Node], bool]) -> Graph:
     if not any(node.op in _LOWERED for node in graph):
         return graph
     seen: set[str] = set()
-    if any(len(node.attr_or("branches", ())) > _BRANCHES for node in graph):
-        return graph
     if not all(_is_movable(graph, ref, is_runnable, seen) for node in graph for ref in functions_of(node)):
         return graph
     work = graph
@@ -108,8 +104,7 @@ def _is_movable(graph: Graph, ref: FuncRef, is_runnable: Callable[[Node], bool],
     except GraphmillError:
         return False  # whoever calls it says so
     return all(
-        len(node.attr_or("branches", ())) <= _BRANCHES
-        and (node.op in _LOWERED or called(node) is not None or is_runnable(node))
+        (node.op in _LOWERED or called(node) is not None or is_runnable(node))
         and all(_is_movable(graph, each, is_runnable, seen) for each in functions_of(node))
         for node in body
     )

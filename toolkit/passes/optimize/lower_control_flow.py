@@ -114,16 +114,13 @@ def _lower_branches(work: Rewriting, node: Node) -> bool:
         if position < len(decisions):
             decision = decisions[position]
             start = waits if after is None else []
-            pivots = make.add("Switch", f"pivot_{position}", [decision, decision], start, T=dtypes.bool_)
+            # what the one before did not send here is dead, so that the decision itself need not be sent
+            handed = decision if after is None else after.output()
+            pivots = make.add("Switch", f"pivot_{position}", [handed, decision], start, T=dtypes.bool_)
             switches = [
                 make.add("Switch", f"switch_{position}_{i}", [source, decision], start, T=source.dtype.base)
                 for i, source in enumerate(rest)
             ]
-            later = [
-                make.add("Switch", f"later_{position}_{i}", [source, decision], T=dtypes.bool_)
-                for i, source in enumerate(decisions[position + 1 :])
-            ]
-            decisions[position + 1 :] = [each.output(0) for each in later]
             taken, rest = [each.output(1) for each in switches], [each.output(0) for each in switches]
             mine = make.add("Identity", f"taken_{position}", [pivots.output(1)], T=dtypes.bool_)
             after = make.add("Identity", f"other_{position}", [pivots.output(0)], T=dtypes.bool_)
@@ -132,19 +129,28 @@ def _lower_branches(work: Rewriting, node: Node) -> bool:
             make.finish([call.output(i) for i in range(len(types))], [call])
             return True
         ends.append((call, mine))
-    merges = [
-        make.add("Merge", f"merge_{i}", [call.output(i) for call, _ in ends], T=dtype, N=len(ends)).output()
-        for i, dtype in enumerate(types)
-    ]
+    merges = [_met(make, f"merge_{i}", [call.output(i) for call, _ in ends], dtype) for i, dtype in enumerate(types)]
     executed: list[Node] = []
     if make.is_stateful or not types:
         done = [
             make.add("Identity", f"done_{i}", [pivot.output()], [call], T=dtypes.bool_).output()
             for i, (call, pivot) in enumerate(ends)
         ]
-        executed = [make.add("Merge", "executed", done, T=dtypes.bool_, N=len(ends))]
+        executed = [_met(make, "executed", done, dtypes.bool_).node]
     make.finish(merges, executed)
     return True
+
+
+def _met(make: _Making, name: str, sides: list[Output], dtype: DType) -> Output:
+    """What comes of branches each of which runs where none before it did: two meet at a time, as those of an If.
+
+    The compiler knows Merges of two.
+    """
+    met = sides[-1]
+    for position in range(len(sides) - 2, -1, -1):
+        own = name if position == 0 else f"{name}_{position}"
+        met = make.add("Merge", own, [sides[position], met], T=dtype, N=2).output()
+    return met
 
 
 def waits_of(work: Rewriting, source: Output) -> list[Node]:
