@@ -370,6 +370,18 @@ def _fuse_products(block: Block, to: Compilation) -> None:
     fuse_products(block, to.excluded_by_name, may_change_variables)
 
 
+def _order_batches(block: Block, to: Compilation) -> None:
+    from toolkit.compiler.backends.cuda.batch_order import order_batches
+
+    order_batches(block, to.excluded_by_name, may_change_variables)
+
+
+def _fold_transpositions(block: Block, to: Compilation) -> None:
+    from toolkit.compiler.backends.cuda.transpositions import fold_transpositions
+
+    fold_transpositions(block, to.excluded_by_name, may_change_variables)
+
+
 def _fuse_convolutions(block: Block, to: Compilation) -> None:
     from toolkit.compiler.backends.cuda.convolutions import fuse_convolutions
 
@@ -492,6 +504,8 @@ CUDA_PASSES: Sequence[Pass] = (
     Pass("sink_updates", _sink_updates),
     Pass("fuse_convolutions", _fuse_convolutions),
     Pass("fuse_products", _fuse_products),
+    Pass("order_batches", _order_batches),
+    Pass("fold_transpositions", _fold_transpositions),
     Pass("split_norms", _split_norms),
     Pass("gather_kernels", _gather_kernels),
     Pass("lower_precision_of_gpus", _lower_precision_of_gpus, finds=lambda block, to: to.settings.narrow is not None),

@@ -61,6 +61,20 @@ def test_products_of_a_batch_with_an_epilogue() -> None:
     assert np.all(np.abs(found - np.maximum(a @ b + bias, 0)) <= near)
 
 
+def test_products_of_columns_each_with_its_part_of_the_bias() -> None:
+    """As the heads of attention are: columns of one matrix as a batch, and results whose rows lie apart."""
+    memory = _Memory()
+    a, b, bias = _numbers(5, 4), _numbers(4, 6), _numbers(6)
+    out = memory.put(np.zeros((5, 6), np.float32))
+    p = Product(
+        5, 2, 4, "float32", batch=3, stride_b=2, stride_out=2, lead_b=6, lead_out=6, stride_bias=2, epilogue="bias"
+    )
+    assert p.extents == (20, 24, 30)
+    memory.context.blas.matmul(p, memory.put(a), memory.put(b), out, memory.stream, bias=memory.put(bias))
+    near = tolerance.of_product(a, b) + tolerance.unit() * np.abs(bias)
+    assert np.all(np.abs(memory.get(out, np.float32, (5, 6)) - (a @ b + bias)) <= near)
+
+
 @pytest.mark.parametrize("name", ["gelu keep bias", "relu keep bias"])
 def test_what_an_epilogue_keeps_is_what_its_gradient_takes(name: str) -> None:
     """d(act(x w + bias)) is dy times the slope, which the kept numbers tell."""
@@ -151,6 +165,19 @@ def test_a_plan_is_made_once(lt: tuple[_LibraryStandIn, cublaslt.CublasLt, Any])
     assert [tuple(each.value for each in layout[2:]) for layout in layouts] == [(6, 4, 6), (5, 4, 5), (6, 5, 6)]
     assert [each[2]._obj.value for each in library.named("cublasLtMatrixLayoutSetAttribute")] == [3, 0, 3, 20, 3, 30]
     assert blas.version == "13.1.2"
+
+
+def test_a_plan_says_where_rows_lie(lt: tuple[_LibraryStandIn, cublaslt.CublasLt, Any]) -> None:
+    library, blas, _ = lt
+    p = Product(
+        5, 2, 4, "float32", "N", "T", 3, 8, 2, 2, lead_a=24, lead_b=9, lead_out=6, stride_bias=2, epilogue="bias"
+    )
+    assert blas.supports(p)
+    layouts = library.named("cublasLtMatrixLayoutCreate")
+    assert [tuple(each.value for each in layout[2:]) for layout in layouts] == [(4, 2, 9), (4, 5, 24), (2, 5, 6)]
+    assert [each[2]._obj.value for each in library.named("cublasLtMatrixLayoutSetAttribute")] == [3, 2, 3, 8, 3, 2]
+    told = {each[1].value: each[2]._obj.value for each in library.named("cublasLtMatmulDescSetAttribute")}
+    assert told[10] == 2  # CUBLASLT_MATMUL_DESC_BIAS_BATCH_STRIDE
 
 
 def test_the_heuristics_know_how_operands_are_aligned(lt: tuple[_LibraryStandIn, cublaslt.CublasLt, Any]) -> None:

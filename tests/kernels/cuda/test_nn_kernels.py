@@ -18,6 +18,7 @@ from toolkit.kernels.cuda.nn import (
     pools,
     products,
     strided,
+    strided_epilogue,
     transposes,
 )
 from toolkit.kernels.cuda.simt import ptx
@@ -60,6 +61,11 @@ KERNELS: dict[str, Callable[[], SimtKernel]] = {
         )
         for name in channels.ACTIVATIONS
     },
+    **{
+        f"strided epilogue {t}": lambda t=t: strided_epilogue.strided_epilogue_kernel(t, t, "i32", "GeluApproximate")
+        for t in _FLOATS[1:3]
+    },
+    "strided epilogue without a bias": lambda: strided_epilogue.strided_epilogue_kernel("float", "", "i64", "Relu"),
     "epilogue affine": lambda: channels.epilogue_kernel(
         "half", "i32", True, False, "affine", "float", False, "Relu", 0.0
     ),

@@ -24,6 +24,16 @@ PRODUCTS = [
     *(Product(48, 128, 40, dtype, *turns, made="float32") for dtype in SIXTEEN_BITS for turns in _TURNS[:3]),
     *(Product(48, 128, 40, "bfloat16", epilogue=name) for name in ("bias", "relu bias", "gelu bias")),
     *(Product(48, 128, 40, dtype, epilogue="bias", made="float32") for dtype in SIXTEEN_BITS),
+    # the heads of attention: columns of one matrix as a batch, each with its part of the bias; rows that lie apart
+    *(
+        Product(48, 64, 40, dtype, batch=3, stride_b=64, stride_out=3072, lead_b=192, stride_bias=64, epilogue="bias")
+        for dtype in ("float32", *SIXTEEN_BITS)
+    ),
+    *(
+        Product(48, 32, 64, dtype, "N", "T", 3, 64, 64, 1536, lead_a=192, lead_b=192, made=made)
+        for dtype, made in (("float32", ""), ("bfloat16", "float32"), ("float16", ""))
+    ),
+    *(Product(48, 64, 32, dtype, "N", "N", 3, 1536, 64, 64, lead_b=192, lead_out=192) for dtype in _REAL),
 ]
 _SHAPES: list[dict[str, Any]] = [
     {"sizes": (15, 14), "kernel": (3, 3), "strides": (2, 1), "dilations": (1, 1), "pads": ((0, 1), (1, 1))},
@@ -87,9 +97,12 @@ def _run_product(gpu: CudaDevice, p: Product) -> bool:
         return False
     rng, dtype, kind = np.random.default_rng(1), reference.dtype_of(p.dtype), EPILOGUES[p.epilogue]
     made = reference.dtype_of(p.result)
-    a, b = _given(rng, ((p.batch if p.stride_a else 1) * p.m * p.k,), dtype), _given(rng, (p.batch * p.k * p.n,), dtype)
-    wanted = np.zeros(p.batch * p.m * p.n, made)
-    length = p.m if p.epilogue == "sums of a" else p.n
+    a, b, wanted = (
+        _given(rng, (p.extents[0],), dtype),
+        _given(rng, (p.extents[1],), dtype),
+        np.zeros(p.extents[2], made),
+    )
+    length = p.m if p.epilogue == "sums of a" else (p.batch - 1) * p.stride_bias + p.n
     bias = _given(rng, (length,), made) if kind.bias else None
     shape, kept_type = reference.auxiliary_shape(p)
     kept = None
@@ -101,7 +114,7 @@ def _run_product(gpu: CudaDevice, p: Product) -> bool:
     blas.matmul(p, *on_gpu[:3], gpu.compute, bias=on_gpu[3], auxiliary=on_gpu[4])
     flat = None if kept is None else kept.reshape(-1)
     reference.product(p, a, b, wanted, bias, flat)
-    plain = Product(p.m, p.n, p.k, "float64", p.turn_a, p.turn_b, p.batch, p.stride_a, p.stride_b, p.stride_out)
+    plain = dataclasses.replace(p, dtype="float64", made="", epilogue="")
     size = np.zeros(wanted.shape)
     reference.product(plain, np.abs(a).astype(np.float64), np.abs(b).astype(np.float64), size, None, None)
     size = np.maximum(size, 1) * 4  # the slope of gelu is at most 1.13; a bias of at most 4 is added

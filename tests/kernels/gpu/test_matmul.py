@@ -57,7 +57,7 @@ def test_places_in_64_bits_are_the_same_product() -> None:
     a, b = np.arange(12, dtype=np.float64), np.arange(20, dtype=np.float64)
     out = np.zeros(15)
     kernel = product_kernel("double", 1, (False, False), "i64")
-    machine.run(kernel, 1, [a, b, out, 3, 5, 4, 0, 0, 4, 1, 0, 0, 5, 1, 0, 0])
+    machine.run(kernel, 1, [a, b, out, 3, 5, 4, 0, 0, 4, 1, 0, 0, 5, 1, 0, 0, 5])
     np.testing.assert_array_equal(out.reshape(3, 5), a.reshape(3, 4) @ b.reshape(4, 5))
 
 

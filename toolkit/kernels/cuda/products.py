@@ -158,13 +158,13 @@ def _planned(
         m, n, k, dtype, turns[0], turns[1], of.count, steps[0] * m * k, steps[1] * k * n, steps[2] * m * n,
         tf32=is_tf32_allowed(), made="" if made == dtype else made,
     )  # fmt: skip
-    fused = _fused(base, has_bias, adds, name)
+    fused = with_epilogue(base, has_bias, adds, name)
     if fused is not None and blas.supports(fused):
         return fused
     return base if blas.supports(base) else None
 
 
-def _fused(base: Product, has_bias: bool, adds: bool, name: str) -> Product | None:
+def with_epilogue(base: Product, has_bias: bool, adds: bool, name: str) -> Product | None:
     """The product with its epilogue, if the library has it."""
     activation = _EPILOGUES.get(name)
     if activation is None or not (has_bias or adds or activation):

@@ -149,9 +149,9 @@ def _key(operation: Operation, groups: Groups) -> _Key | None:
 
 def _own_key(operation: Operation) -> _Key | None:
     """That of an operation with which nothing waits."""
-    if _is_reduction(operation):
+    if is_row_reduction(operation):
         shape = operation.inputs[0].shape
-    elif _is_candidate(operation):
+    elif is_elementwise(operation):
         shape = operation.output.shape
     else:
         return None
@@ -165,7 +165,7 @@ def _is_of_rows(operation: Operation, shape: tuple[int, ...]) -> bool:
         return False
     if _is_turned(operation):
         return operation.inputs[0].shape in (shape[:-1], _row_shape(shape))
-    if not _is_candidate(operation):
+    if not is_elementwise(operation):
         return False
     strides = [_strides(operation, index, shape) for index in range(len(operation.inputs))]
     return all(own is not None and own[-1] == 0 for own in strides)
@@ -186,7 +186,7 @@ def _is_seen(value: Value, shape: tuple[int, ...], user: Operation) -> bool:
     return value.shape in (shape, _row_shape(shape)) or (value.shape == shape[:-1] and _is_turned(user))
 
 
-def _is_reduction(operation: Operation) -> bool:
+def is_row_reduction(operation: Operation) -> bool:
     """Whether it reduces the last axis of a tensor whose rows can be held in registers, or is a softmax of it."""
     if not isinstance(operation, Call) or not operation.inputs or len(operation.outputs) != 1:
         return False
@@ -206,7 +206,7 @@ def _is_reduction(operation: Operation) -> bool:
     return wanted == [len(shape) - 1] and operation.output.shape in (shape[:-1], _row_shape(shape))
 
 
-def _is_candidate(operation: Operation) -> bool:
+def is_elementwise(operation: Operation) -> bool:
     """Whether the generator writes it, and all of it is in the device's memory."""
     if isinstance(operation, _STEPS):
         return True
@@ -268,7 +268,7 @@ def _types(operation: Operation) -> list[str]:
 
 
 def _weight(operation: Operation) -> int:
-    if _is_reduction(operation):
+    if is_row_reduction(operation):
         return _REDUCTION_WEIGHT
     return nests.step_weight(_step_op(operation), _types(operation))
 
@@ -307,7 +307,7 @@ def _joined(group: Group) -> Operation:
     stores = tuple(made[value] for value in outputs)
     steps = [step for operation in operations for step in operation.steps]
     conditions = operations[0].conditions
-    kind = FusedRowsCall if any(map(_is_reduction, operations)) else FusedKernelCall
+    kind = FusedRowsCall if any(map(is_row_reduction, operations)) else FusedKernelCall
     for operation in operations:
         operation.drop_operands()
     return kind(
@@ -324,4 +324,4 @@ def _joined(group: Group) -> Operation:
 
 def _taken(operation: Operation) -> tuple[Value, ...]:
     """The inputs that are tensors of numbers: axes are known."""
-    return operation.inputs[:1] if _is_reduction(operation) or _is_turned(operation) else operation.inputs
+    return operation.inputs[:1] if is_row_reduction(operation) or _is_turned(operation) else operation.inputs

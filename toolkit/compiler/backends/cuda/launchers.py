@@ -22,6 +22,7 @@ from toolkit.compiler.backends.cuda.operations import (
     LibraryProduct,
     UpdatesCall,
 )
+from toolkit.compiler.backends.cuda.strided_operations import StridedProduct
 from toolkit.compiler.ir import relations
 from toolkit.kernels.cuda.convolving import Fused, convolve
 from toolkit.kernels.cuda.device import CudaDevice
@@ -29,6 +30,7 @@ from toolkit.kernels.cuda.filters import Folding
 from toolkit.kernels.cuda.memory import GpuArray
 from toolkit.kernels.cuda.nn import batch_norm, channel_sums
 from toolkit.kernels.cuda.products import multiply
+from toolkit.kernels.cuda.strided_products import multiply_strided
 from toolkit.kernels.gpu import nests, row_nests
 from toolkit.kernels.gpu.nests import FusedKernel, NestOperand
 from toolkit.kernels.gpu.nn_conv import layers
@@ -75,6 +77,18 @@ def _product(device: CudaDevice, operation: LibraryProduct) -> Launch:
     def launch(a: GpuArray, b: GpuArray, bias: GpuArray) -> list[GpuArray]:
         out = device.empty(shape, dtype)
         multiply(device, a, b, out, sizes, turns, bias=bias, name=name)
+        return [out]
+
+    return launch
+
+
+def _strided_product(device: CudaDevice, operation: StridedProduct) -> Launch:
+    shape, dtype = operation.output.shape or (), operation.output.dtype
+    product, name = operation.product, operation.activation
+
+    def launch(a: GpuArray, b: GpuArray, bias: GpuArray | None = None) -> list[GpuArray]:
+        out = device.empty(shape, dtype)
+        multiply_strided(device, product, a, b, out, bias=bias, name=name)
         return [out]
 
     return launch
@@ -151,6 +165,7 @@ LAUNCHERS: dict[type, Callable[[CudaDevice, Any], Launch]] = {
     FusedKernelCall: _nest,
     FusedRowsCall: _rows,
     LibraryProduct: _product,
+    StridedProduct: _strided_product,
     LibraryConvolution: _convolution,
     ChannelMoments: _moments,
     ChannelGradients: _norm_sums,

@@ -23,6 +23,7 @@ from toolkit.compiler.backends.cuda.operations import (
     LibraryConvolution,
     LibraryProduct,
 )
+from toolkit.compiler.backends.cuda.strided_operations import StridedProduct
 from toolkit.compiler.ir.block import Block
 from toolkit.compiler.ir.operation import Operation
 from toolkit.compiler.ir.value import Value
@@ -35,7 +36,7 @@ from toolkit.kernels.tensors import F32
 #: activations and their gradients (gelu's has one of -x * x / 2), where they move no more than the number itself
 _EXACT = frozenset({*ROW_OPS, "Expm1", "Log", "Log1p"})
 _EXACT_OF_ROWS = _EXACT | {"Exp"}
-_PRODUCTS = (LibraryProduct, ProductsCall, LibraryConvolution, ConvolutionGradient)
+_PRODUCTS = (LibraryProduct, StridedProduct, ProductsCall, LibraryConvolution, ConvolutionGradient)
 
 
 def lower_precision(block: Block, dtype: Any, refused: Any) -> None:
@@ -88,7 +89,7 @@ def _inner(block: Block, refused: Any) -> set[Value]:
 def _takes(user: Operation, value: Value, inner: set[Value], refused: Any) -> bool | None:
     """Whether an operation wants a value in 16 bits; None where it takes it in either type, False in float32 alone."""
     match user:
-        case LibraryProduct():
+        case LibraryProduct() | StridedProduct():
             return value is not user.bias
         case ProductsCall() | ConvolutionGradient():
             return True
@@ -119,8 +120,8 @@ def _wanted(operation: Operation, dtype: Any, refused: Any) -> list[Value]:
     """The operands that an operation takes in 16 bits."""
     is_narrow = bool(operation.outputs) and operation.output.dtype == dtype
     match operation:
-        case LibraryProduct():
-            return [operation.a, operation.b, *([operation.bias] if is_narrow else [])]
+        case LibraryProduct() | StridedProduct():
+            return [operation.a, operation.b, *([operation.bias] if is_narrow and operation.bias is not None else [])]
         case ProductsCall():
             return [operation.a, operation.b]
         case ConvolutionGradient():

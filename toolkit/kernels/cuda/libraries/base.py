@@ -74,6 +74,8 @@ class Product:
         tf32: float32 may be multiplied with 10 bits of mantissa on tensor cores.
         made: of the result, the bias and what is added, where that is another type than the factors': "float32" of
             16-bit floats.
+        lead_a, lead_b, lead_out: elements from one stored row to the next; 0 where rows lie one behind the other.
+        stride_bias: elements from the bias of one product to the next one's.
     """
 
     m: int
@@ -91,11 +93,32 @@ class Product:
     epilogue: str = ""
     tf32: bool = False
     made: str = ""
+    lead_a: int = 0
+    lead_b: int = 0
+    lead_out: int = 0
+    stride_bias: int = 0
 
     @property
     def result(self) -> str:
         """NumPy's name of the result's type."""
         return self.made or self.dtype
+
+    @property
+    def stored(self) -> tuple[tuple[int, int, int, int], ...]:
+        """How a, b and the result are stored: rows, columns, elements to the next row, and to the next matrix."""
+        a = (self.m, self.k) if self.turn_a == "N" else (self.k, self.m)
+        b = (self.k, self.n) if self.turn_b == "N" else (self.n, self.k)
+        return (
+            (*a, self.lead_a or a[1], self.stride_a),
+            (*b, self.lead_b or b[1], self.stride_b),
+            (self.m, self.n, self.lead_out or self.n, self.stride_out),
+        )
+
+    @property
+    def extents(self) -> tuple[int, int, int]:
+        """Elements from the first to the last one of a, b and the result."""
+        a, b, out = ((self.batch - 1) * step + (rows - 1) * lead + columns for rows, columns, lead, step in self.stored)
+        return a, b, out
 
 
 @dataclass(frozen=True, slots=True)

@@ -203,13 +203,10 @@ class CublasLt:
     def _make(self, product: Product, alignment: int) -> _Plan | None:
         p = product
         operation = self._describe(p)
-        a_rows, a_columns = (p.m, p.k) if p.turn_a == "N" else (p.k, p.m)
-        b_rows, b_columns = (p.k, p.n) if p.turn_b == "N" else (p.n, p.k)
+        a, b, out = p.stored
         layouts = (
-            self._layout(p, p.dtype, b_rows, b_columns, p.stride_b),
-            self._layout(p, p.dtype, a_rows, a_columns, p.stride_a),
-            self._layout(p, p.result, p.m, p.n, p.stride_out),
-        )
+            self._layout(p, p.dtype, *b), self._layout(p, p.dtype, *a), self._layout(p, p.result, *out)
+        )  # fmt: skip
         preference = c_void_p()
         self._call("cublasLtMatmulPreferenceCreate", byref(preference))
         try:
@@ -257,7 +254,7 @@ class CublasLt:
         if epilogue.bias:
             # what it will be is told before each call; the heuristics ask how it is aligned
             self._set(operation, _DESC_BIAS_POINTER, c_uint64(_ALIGNMENT))
-            self._set(operation, _DESC_BIAS_BATCH_STRIDE, c_int64(0))
+            self._set(operation, _DESC_BIAS_BATCH_STRIDE, c_int64(p.stride_bias))
         if epilogue.auxiliary:
             lead = -(-p.n // 128) * 128 if "relu" in p.epilogue else p.n
             self._set(operation, _DESC_AUX_POINTER, c_uint64(_ALIGNMENT))
@@ -265,12 +262,12 @@ class CublasLt:
             self._set(operation, _DESC_AUX_BATCH_STRIDE, c_int64(lead * p.m))
         return operation
 
-    def _layout(self, p: Product, dtype: str, rows: int, columns: int, stride: int) -> Any:
+    def _layout(self, p: Product, dtype: str, rows: int, columns: int, lead: int, stride: int) -> Any:
         """Of a matrix in C order: the transpose, whose columns are the rows."""
         layout = c_void_p()
         self._call(
             "cublasLtMatrixLayoutCreate", byref(layout), c_int(_TYPES[dtype]), c_uint64(columns), c_uint64(rows),
-            c_int64(columns),
+            c_int64(lead),
         )  # fmt: skip
         if p.batch > 1:
             for attribute, value in ((_LAYOUT_BATCH_COUNT, c_int32(p.batch)), (_LAYOUT_BATCH_OFFSET, c_int64(stride))):

@@ -61,13 +61,9 @@ class FakeBlas:
             raise LibraryError(f"cuBLASLt has no algorithm for {product}")
         p, dtype, result_type = product, reference.dtype_of(product.dtype), reference.dtype_of(product.result)
         kept_shape, kept_type = reference.auxiliary_shape(p)
-        length = p.m if p.epilogue == "sums of a" else p.n
+        length = p.m if p.epilogue == "sums of a" else (p.batch - 1) * p.stride_bias + p.n
         spans = (a, b, out, bias, auxiliary, added)
-        sizes = (
-            (p.batch - 1) * p.stride_a + p.m * p.k, (p.batch - 1) * p.stride_b + p.k * p.n,
-            (p.batch - 1) * p.stride_out + p.m * p.n, length, int(np.prod(kept_shape)),
-            (p.batch - 1) * p.stride_out + p.m * p.n,
-        )  # fmt: skip
+        sizes = (*p.extents, length, int(np.prod(kept_shape)), p.extents[2])
         types = (dtype, dtype, result_type, result_type, kept_type, result_type)
         places = [_place(*each) for each in zip(spans, sizes, types, strict=True)]
 

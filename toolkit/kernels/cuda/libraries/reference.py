@@ -35,13 +35,15 @@ def auxiliary_shape(p: Product) -> tuple[tuple[int, ...], Any]:
     return (p.batch, p.m, p.n), dtype_of(p.dtype)
 
 
-def _operand(flat: Array, p: Product, rows: int, columns: int, stride: int, turn: str) -> Array:
-    """op of an operand of each product of the batch, in the type of the sums."""
+def _matrices(flat: Array, batch: int, rows: int, columns: int, lead: int, stride: int) -> Array:
+    """The matrices of a batch as they are stored (`Product.stored`)."""
     size = flat.itemsize
-    view = np.lib.stride_tricks.as_strided(
-        flat, (p.batch, *((rows, columns) if turn == "N" else (columns, rows))),
-        (stride * size, (columns if turn == "N" else rows) * size, size),
-    ).astype(wide(flat.dtype))  # fmt: skip
+    return np.lib.stride_tricks.as_strided(flat, (batch, rows, columns), (stride * size, lead * size, size))
+
+
+def _operand(flat: Array, p: Product, stored: tuple[int, int, int, int], turn: str) -> Array:
+    """op of an operand of each product of the batch, in the type of the sums."""
+    view = _matrices(flat, p.batch, *stored).astype(wide(flat.dtype))
     if turn == "N":
         return view
     return np.conj(np.swapaxes(view, 1, 2)) if turn == "C" else np.swapaxes(view, 1, 2)
@@ -49,10 +51,9 @@ def _operand(flat: Array, p: Product, rows: int, columns: int, stride: int, turn
 
 def product(p: Product, a: Array, b: Array, out: Array, bias: Array | None, auxiliary: Array | None) -> None:
     """Compute a product into `out`; all arrays are flat and of the product's type, relu's bits of uint8."""
-    left, right = _operand(a, p, p.m, p.k, p.stride_a, p.turn_a), _operand(b, p, p.k, p.n, p.stride_b, p.turn_b)
-    target = np.lib.stride_tricks.as_strided(
-        out, (p.batch, p.m, p.n), (p.stride_out * out.itemsize, p.n * out.itemsize, out.itemsize)
-    )
+    stored_a, stored_b, stored_out = p.stored
+    left, right = _operand(a, p, stored_a, p.turn_a), _operand(b, p, stored_b, p.turn_b)
+    target = _matrices(out, p.batch, *stored_out)
     scale = left.dtype.type
     y = np.matmul(left, right)
     if p.alpha != 1:
@@ -70,7 +71,7 @@ def _finish(p: Product, y: Array, left: Array, right: Array, bias: Array | None,
     if auxiliary is not None:
         kept = auxiliary.reshape(auxiliary_shape(p)[0])
     if kind.bias == "read":
-        y = y + np.asarray(bias).astype(y.dtype)
+        y = y + _matrices(np.asarray(bias), p.batch, 1, p.n, 0, p.stride_bias).astype(y.dtype)
     if p.epilogue.startswith("sums of"):
         # of all products of the batch, as one product of them one under the other has it
         sums = right.sum(axis=(0, 1)) if p.epilogue.endswith("b") else left.sum(axis=(0, 2))

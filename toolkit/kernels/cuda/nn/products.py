@@ -33,7 +33,7 @@ def product_kernel(type: str, parts: int, conjugates: tuple[bool, bool], index: 
     b_first, b_batch, b_depth, b_column = (
         k.scalar(f"b_{name}", index) for name in ("first", "batch", "depth", "column")
     )
-    out_first, out_batch = k.scalar("out_first", index), k.scalar("out_batch", index)
+    out_first, out_batch, out_row = (k.scalar(f"out_{name}", index) for name in ("first", "batch", "row"))
     starts: dict[str, Lanes] = {}
 
     def prepare(batch: Lanes) -> None:
@@ -56,7 +56,7 @@ def product_kernel(type: str, parts: int, conjugates: tuple[bool, bool], index: 
         return element(b, starts["b"], k.mul(place, b_depth), k.mul(column, b_column), conjugates[1])
 
     def store(row: Lanes, column: Lanes, values: Sequence[Lanes]) -> None:
-        where: Lanes = k.add(starts["out"], k.add(k.mul(row, columns), column))
+        where: Lanes = k.add(starts["out"], k.add(k.mul(row, out_row), column))
         if parts == 1:
             k.store(out, where, k.convert(values[0], made))
             return
@@ -77,6 +77,7 @@ def launch_product(
     batch: int = 1,
     firsts: tuple[int, int, int] = (0, 0, 0),
     strides: tuple[int, int, int] = (0, 0, 0),
+    leads: tuple[int, int, int] | None = None,
 ) -> None:
     """out = op(a) @ op(b) for each of a batch, on the device's compute stream.
 
@@ -86,6 +87,7 @@ def launch_product(
         turns: "N", "T" or "C" of a and b.
         firsts: elements before the first matrix of each.
         strides: elements from one matrix to the next of each.
+        leads: elements from one stored row to the next of each; by default rows lie one behind the other.
     """
     a, b, out = arrays
     m, n, depth = sizes
@@ -94,11 +96,12 @@ def launch_product(
         llvm_type(np.dtype(f"f{dtype.itemsize // 2}") if parts == 2 else dtype) for dtype in (a.dtype, out.dtype)
     )
     kernel = product_kernel(type, parts, (turns[0] == "C", turns[1] == "C"), _index(parts, a, b, out), made)
-    a_steps = (depth, 1) if turns[0] == "N" else (1, m)
-    b_steps = (n, 1) if turns[1] == "N" else (1, depth)
+    lead_a, lead_b, lead_out = leads or (depth if turns[0] == "N" else m, n if turns[1] == "N" else depth, n)
+    a_steps = (lead_a, 1) if turns[0] == "N" else (1, lead_a)
+    b_steps = (lead_b, 1) if turns[1] == "N" else (1, lead_b)
     device.launch(
         kernel, batch * tiles_of(m, n), a, b, out, m, n, depth, firsts[0], strides[0], *a_steps, firsts[1],
-        strides[1], *b_steps, firsts[2], strides[2],
+        strides[1], *b_steps, firsts[2], strides[2], lead_out,
     )  # fmt: skip
 
 

@@ -1,0 +1,128 @@
+"""Heads of attention without copies, as whole graphs: values beside the CPU's, and how many transpositions are left."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.compiler.layers import normal
+from tests.compiler.test_gpu_fusion import fused
+from tests.compiler.test_gpu_precision import lowered
+from tests.kernels.gpu.without_libraries import without_libraries
+from toolkit import client as gm
+from toolkit.client.gradients import gradients
+from toolkit.kernels.cuda.driver import choose
+from toolkit.kernels.cuda.driver.fake import FakeDriver
+from toolkit.runtime.session import Session
+
+pytest.importorskip("llvmlite")
+TOKENS, HEADS, SIZE = 5, 3, 4
+WIDTH = HEADS * SIZE
+
+
+@pytest.fixture(autouse=True)
+def _fake() -> Iterator[None]:
+    with choose.using(FakeDriver()):
+        yield
+
+
+def attention(images: int, *, masked: bool = False, learning: bool = False) -> Callable[[Any], list[Any]]:
+    """Attention of several heads with its projections; the gradients by what is given and by the weights, too."""
+
+    def build(x: Any) -> list[Any]:
+        weights = [gm.constant(normal(WIDTH, WIDTH, seed=at) / np.float32(WIDTH**0.5)) for at in range(4)]
+        biases = [gm.constant(normal(WIDTH, seed=8 + at)) for at in range(4)]
+
+        def dense(x: Any, at: int) -> Any:
+            return gm.bias_add(gm.matmul(x, weights[at]), biases[at])
+
+        def heads(x: Any) -> Any:
+            return gm.transpose(gm.reshape(x, [images, TOKENS, HEADS, SIZE]), [0, 2, 1, 3])
+
+        query, key, value = (heads(dense(x, at)) for at in range(3))
+        scores = gm.matmul(query, key, transpose_b=True) * SIZE**-0.5
+        if masked:
+            scores = scores + gm.constant(normal(images, 1, 1, TOKENS, seed=20))
+        joined = gm.transpose(gm.matmul(gm.softmax(scores), value), [0, 2, 1, 3])
+        y = dense(gm.reshape(joined, [-1, WIDTH]), 3)
+        if not learning:
+            return [y]
+        loss = gm.reduce_sum(gm.square(y) * normal(images * TOKENS, WIDTH, seed=30))
+        return [y, *gradients([loss], [x, *weights, *biases])]
+
+    return build
+
+
+def transpositions(build: Callable[[Any], list[Any]], shape: tuple[int, ...], precision: str = "f32") -> int:
+    """How many are left as compiled."""
+    with gm.Graph().as_default() as graph:
+        given = gm.placeholder(gm.float32, list(shape))
+        wanted = build(given)
+    with Session(graph, devices={"GPU": 1}, precision=precision) as session:
+        return sum(line.split()[1:2] == ["Transpose"] for line in session.explain(wanted, {given: normal(*shape)}))
+
+
+#: images, whether there are gradients, and the transpositions that are left: of one image none; of many the context's
+#: and, of gradients, those of the three gradients by what is projected, for batch and head move by two steps there
+CASES = [(1, False, 0), (2, False, 1), (1, True, 0), (2, True, 4)]
+
+
+@pytest.mark.parametrize("masked", [False, True])
+@pytest.mark.parametrize(("images", "learning", "left"), CASES)
+def test_attention(images: int, learning: bool, left: int, masked: bool) -> None:
+    build, shape = attention(images, masked=masked, learning=learning), (images * TOKENS, WIDTH)
+    lines = fused(build, normal(*shape))
+    assert any("gpu_strided_product" in line for line in lines)
+    assert transpositions(build, shape) == left + (masked and images > 1)  # a mask is turned, once for all layers
+
+
+@pytest.mark.parametrize("precision", ["bf16", "fp16"])
+@pytest.mark.parametrize(("images", "learning", "left"), CASES)
+def test_attention_of_16_bits(images: int, learning: bool, left: int, precision: str) -> None:
+    build, shape = attention(images, learning=learning), (images * TOKENS, WIDTH)
+    lowered(build, normal(*shape), precision)
+    assert transpositions(build, shape, precision) == left
+
+
+@pytest.mark.parametrize("images", [1, 2])
+def test_without_a_library(images: int) -> None:
+    """Our own products, with a bias of each head's own behind them."""
+    with without_libraries():
+        fused(attention(images), normal(images * TOKENS, WIDTH))
+
+
+@pytest.mark.parametrize("axes", [2, 3])
+def test_transpositions_of_factors_and_results(axes: int) -> None:
+    shape = (2, 6, 4)[3 - axes :]
+    order = [*range(axes - 2), axes - 1, axes - 2]
+
+    def build(x: Any) -> list[Any]:
+        w = gm.constant(normal(*shape, seed=1))
+        y = gm.matmul(x, gm.transpose(w, order))
+        return [gm.transpose(y, order), gm.matmul(gm.transpose(x, order), w)]
+
+    fused(build, normal(*shape))
+    assert transpositions(build, shape) == 0
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_random_orders_and_shapes(seed: int) -> None:
+    """Two projections, split into axes that are ordered anyhow, multiplied, and joined in any order again."""
+    random = np.random.default_rng(seed)
+    images = int(random.integers(1, 4))
+    order = random.permutation(3).tolist()
+    back = random.permutation(4).tolist()
+
+    def build(x: Any) -> list[Any]:
+        def split(at: int) -> Any:
+            y = gm.matmul(x, gm.constant(normal(WIDTH, WIDTH, seed=at) / np.float32(WIDTH**0.5)))
+            return gm.transpose(gm.reshape(y, [images, TOKENS, HEADS, SIZE]), [*order, 3])
+
+        y = gm.matmul(gm.matmul(split(1), split(2), transpose_b=True), split(3))
+        y = gm.reshape(gm.transpose(y, back), [-1])
+        return [y, *gradients([gm.reduce_sum(y * normal(images * TOKENS * WIDTH, seed=4))], [x])]
+
+    fused(build, normal(images * TOKENS, WIDTH))
