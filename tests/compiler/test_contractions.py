@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from toolkit.compiler.backends.cuda.contractions import Contraction, Layout, Loop, batch_axes
+from toolkit.compiler.backends.cuda.contractions import Contraction, Layout, StridedLoop, batch_axes
 from toolkit.compiler.backends.cuda.stored_axes import common, packed, reshaped, transposed, untransposed
 from toolkit.kernels.cuda.libraries import reference
 from toolkit.kernels.cuda.libraries.base import Product
@@ -62,7 +62,9 @@ def test_what_ends_within_a_factor_is_no_view() -> None:
 
 
 def test_loops_that_follow_from_each_other_are_one() -> None:
-    assert Loop(3, 20, 0, 8).is_around(Loop(4, 5, 0, 2)) and not Loop(3, 20, 0, 8).is_around(Loop(4, 5, 1, 2))
+    assert StridedLoop(3, 20, 0, 8).is_around(StridedLoop(4, 5, 0, 2)) and not StridedLoop(3, 20, 0, 8).is_around(
+        StridedLoop(4, 5, 1, 2)
+    )
 
 
 def _computed(layout: Layout, a: np.ndarray, b: np.ndarray, size: int, bias: np.ndarray | None) -> np.ndarray:

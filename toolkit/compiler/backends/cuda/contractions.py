@@ -17,7 +17,7 @@ from typing import NamedTuple
 from toolkit.compiler.backends.cuda.stored_axes import Axes, Axis, common, packed, size_of
 
 
-class Loop(NamedTuple):
+class StridedLoop(NamedTuple):
     """Attributes:
     size: how often it is gone through.
     a, b, out, bias: elements from one place to the next, 0 for the same one.
@@ -29,7 +29,7 @@ class Loop(NamedTuple):
     out: int = 0
     bias: int = 0
 
-    def is_around(self, other: Loop) -> bool:
+    def is_around(self, other: StridedLoop) -> bool:
         """Whether both are one loop, this one the outer part of it."""
         return all(mine == other.size * its for mine, its in zip(self[1:], other[1:], strict=True))
 
@@ -108,14 +108,14 @@ def _layout(of: Contraction) -> Layout | None:
     batch, rows, columns, depths = kinds
     if len(depths) > 1:
         return None
-    depth = depths[0] if depths else Loop(1)
+    depth = depths[0] if depths else StridedLoop(1)
     best: Layout | None = None
-    for row, column in itertools.product(rows or [Loop(1)], columns or [Loop(1)]):
+    for row, column in itertools.product(rows or [StridedLoop(1)], columns or [StridedLoop(1)]):
         others = [loop for loop in (*rows, *columns) if loop is not row and loop is not column]
         around = _joined([*batch, *others])
         if len(around) > 1:
             continue
-        step = around[0] if around else Loop(1)
+        step = around[0] if around else StridedLoop(1)
         a = _stored(row.size, depth.size, row.a, depth.a)
         b = _stored(depth.size, column.size, depth.b, column.b)
         out = _stored(row.size, column.size, row.out, column.out)
@@ -127,15 +127,15 @@ def _layout(of: Contraction) -> Layout | None:
     return best
 
 
-def _loops(of: Contraction) -> list[list[Loop]] | None:
+def _loops(of: Contraction) -> list[list[StridedLoop]] | None:
     """The loops over the batch, rows, columns and depth, each kind joined; None where axes do not divide each other."""
     vector = packed([size_of(of.out[-1])])[0]
-    batch: list[Loop] = []
+    batch: list[StridedLoop] = []
     for axes in zip(of.a[:-2], of.b[:-2], of.out[:-2], strict=True):
         found = common(axes)
         if found is None:
             return None
-        batch += [Loop(size, *strides) for size, strides in found]
+        batch += [StridedLoop(size, *strides) for size, strides in found]
     still = [loop for loop in batch if loop.b == 0]  # one second factor for all: these are rows of one matrix
     rows = common([of.a[-2], of.out[-2]])
     columns = common([of.b[-1], of.out[-1], *([vector] if of.bias else [])])
@@ -144,14 +144,14 @@ def _loops(of: Contraction) -> list[list[Loop]] | None:
         return None
     kinds = [
         [loop for loop in batch if loop.b],
-        [*still, *(Loop(size, a=strides[0], out=strides[1]) for size, strides in rows)],
-        [Loop(size, b=strides[0], out=strides[1], bias=sum(strides[2:])) for size, strides in columns],
-        [Loop(size, a=strides[0], b=strides[1]) for size, strides in depth],
+        [*still, *(StridedLoop(size, a=strides[0], out=strides[1]) for size, strides in rows)],
+        [StridedLoop(size, b=strides[0], out=strides[1], bias=sum(strides[2:])) for size, strides in columns],
+        [StridedLoop(size, a=strides[0], b=strides[1]) for size, strides in depth],
     ]
     return [_joined(loops) for loops in kinds]
 
 
-def _joined(loops: Sequence[Loop]) -> list[Loop]:
+def _joined(loops: Sequence[StridedLoop]) -> list[StridedLoop]:
     """As few loops as go through the same places, in whatever order."""
     found = [loop for loop in loops if loop.size > 1]
     while True:
