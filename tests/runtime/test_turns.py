@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import signal
+import sys
 import threading
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -185,6 +186,42 @@ def test_an_error_gives_the_turn_back() -> None:
             line.turns.run(Fails(line), [0], Step())
 
 
+def test_an_interrupt_anywhere_leaves_the_line_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ctrl-C before a step, in it, or behind it: the thread's next step begins at once, and so does another's then."""
+    monkeypatch.setattr(turns, "MOST_WAITED", 1e9)
+    line = Line()
+    line.let_go = {number: threading.Event() for number in (0, 1)}
+    line.let_go[0].set()
+    seen, at, events = 0, 0, ("call", "c_return")
+
+    def interrupt(frame: Any, event: str, _: Any) -> None:
+        """Where signals are handled: as a function begins, and when one of the interpreter's own has ended."""
+        nonlocal seen
+        if event in events and frame.f_code.co_filename == turns.__file__:
+            seen += 1
+            if seen == at:
+                raise KeyboardInterrupt
+
+    while seen >= at:
+        at, seen, before = at + 1, 0, sys.getprofile()
+        try:
+            sys.setprofile(interrupt)
+            line.turns.run(Plan(line), [0], Step())
+        except KeyboardInterrupt:
+            pass
+        finally:
+            sys.setprofile(before)
+        assert line.turns.run(Plan(line), [0], Step()) == [0]
+        line.begun.clear()
+        line.start(1, Plan(line))
+        assert line.runs(1)
+        line.end(1)
+        line.threads[-1].join()
+        line.begun.clear()
+        line.let_go[1].clear()
+    assert at > 10 and not line.errors  # more places than that
+
+
 @pytest.mark.parametrize("is_inside", [False, True])
 def test_a_child_waits_for_none_of_its_parents_threads(is_inside: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever forks may be within a step, too, which the child goes on with."""
@@ -273,12 +310,12 @@ class Ticket:
         self._turns, self._is_there = turns_, False
 
     def come(self) -> None:
-        self._turns._take(0, Step())  # pyright: ignore
+        self._turns._take(id(self), 0, Step())  # pyright: ignore
         self._is_there = True
 
     def leave(self) -> None:
         if self._is_there:
-            self._turns._give(0)  # pyright: ignore
+            self._turns._give(id(self))  # pyright: ignore
         self._is_there = False
 
 
@@ -305,7 +342,7 @@ def test_callers_of_one_session_get_their_own_results(threads: int | None, monke
     monkeypatch.setattr(TURNS, "_see", lambda: None)  # all steps by one plan, so results are equal bit for bit
     taken: list[int] = []
     take: Callable[..., None] = TURNS._take  # pyright: ignore[reportPrivateUsage]
-    monkeypatch.setattr(TURNS, "_take", lambda share, running: (taken.append(share), take(share, running)))
+    monkeypatch.setattr(TURNS, "_take", lambda *given: (taken.append(given[1]), take(*given)))
     values = np.random.default_rng(2).standard_normal((8, 4, 300)).astype(np.float32)
     with Session(graph, threads=threads) as session:
         step = session.make_callable("y3:0", ["x:0"])

@@ -21,7 +21,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 from toolkit.compiler.context import RunningStep
 from toolkit.compiler.turn import Turn
@@ -38,6 +38,10 @@ _NEW_SEEN = 0.125
 #: how many times the machine's processors the steps that are there would take, from which each takes half as many, and
 #: how many at most if each took twice as many; far enough apart that a step more or less does not change it
 NARROWER, WIDER = 1.75, 1.25
+
+
+#: the thread of a step that stands in line, the processors that it wants, and what is released when it has them
+_Waiting: TypeAlias = tuple[int, int, threading.Lock]
 
 
 class Runs(Protocol):
@@ -67,8 +71,11 @@ class Turns:
     ):
         self._count, self._clock, self._spent = count, clock, spent
         self._lock = threading.Lock()
-        self._line: deque[tuple[int, threading.Lock]] = deque()
-        self._taken = self._running = self._begun = 0
+        self._line: deque[_Waiting] = deque()
+        # processors that steps have taken, by their threads: where one was interrupted as it ended, its next step finds
+        # what is left there
+        self._steps: dict[int, int] = {}
+        self._begun = 0
         self._present = 1.0  # steps, on average; no more than processors
         self.threads: int | None = None
         self._inside = threading.local()
@@ -94,74 +101,73 @@ class Turns:
         turn = plan.turn
         if turn is None or (turn.seconds is not None and turn.seconds < LEAST) or self._held():
             return plan.run(arguments, running)
-        share = turn.share(self._count())
-        self._take(share, running)
-        self._inside.held = share
-        begun, alone = self._begun, self._running == 1
-        start, spent = self._clock(), self._spent()
+        share, thread = turn.share(self._count()), threading.get_ident()
         try:
+            self._take(thread, share, running)
+            self._inside.held = share
+            begun, alone = self._begun, len(self._steps) == 1
+            start, spent = self._clock(), self._spent()
             results = plan.run(arguments, running)
             seconds, spent = self._clock() - start, self._spent() - spent
             turn.add(seconds, spent if alone and self._begun == begun else None)
             return results
         finally:
             self._inside.held = 0
-            self._give(share)
+            self._give(thread)
 
     def forget_others(self) -> None:
         """Take steps of other threads for over: a child of this process has none of these threads."""
         self._lock = threading.Lock()
         self._line.clear()
-        self._taken = self._held()
-        self._running = int(self._taken > 0)
+        self._steps = {threading.get_ident(): held} if (held := self._held()) else {}
         self._present, self.threads = 1.0, None
 
     def _held(self) -> int:
         """The processors that this thread's step has taken; steps within it take no others."""
         return getattr(self._inside, "held", 0)
 
-    def _take(self, share: int, running: RunningStep) -> None:
+    def _take(self, thread: int, share: int, running: RunningStep) -> None:
         with self._lock:
+            self._steps.pop(thread, None)  # of a step that was interrupted as it ended
             self._see()
             if not self._line and self._fits(share):
-                self._begin(share)
+                self._begin(thread, share)
                 return
             mine = threading.Lock()
             mine.acquire()  # released by whoever hands the turn on
-            waiting = (share, mine)
+            waiting = (thread, share, mine)
             self._line.append(waiting)
         end = self._clock() + MOST_WAITED
         try:
             while not mine.acquire(timeout=_LOOK):
                 running.check_cancelled()
                 if self._clock() > end:
-                    self._leave(waiting, share, goes_on=True)
+                    self._leave(waiting, goes_on=True)
                     return
         except BaseException:
-            self._leave(waiting, share, goes_on=False)
+            self._leave(waiting, goes_on=False)
             raise
 
-    def _leave(self, waiting: tuple[int, threading.Lock], share: int, *, goes_on: bool) -> None:
+    def _leave(self, waiting: _Waiting, *, goes_on: bool) -> None:
         """Out of the line without one's turn; it may have come this very moment, or as the wait was interrupted."""
         with self._lock:
-            has_turn = waiting not in self._line
-            if not has_turn:
+            if waiting in self._line:
                 self._line.remove(waiting)
                 if goes_on:
-                    self._begin(share)
+                    self._begin(waiting[0], waiting[1])
             elif not goes_on:
-                self._end(share)
+                self._steps.pop(waiting[0], None)
             self._hand_on()
 
-    def _give(self, share: int) -> None:
+    def _give(self, thread: int) -> None:
         with self._lock:
-            self._end(share)
+            self._steps.pop(thread, None)
             self._hand_on()
 
     def _see(self) -> None:
         """A step has come: find out how many there are, and how many threads each should use."""
         count = self._count()
-        self._present += _NEW_SEEN * (min(count, self._running + len(self._line) + 1) - self._present)
+        self._present += _NEW_SEEN * (min(count, len(self._steps) + len(self._line) + 1) - self._present)
         used = self.threads or count
         more = min(count, 2 * used)
         if used > 1 and self._present * used >= NARROWER * count:
@@ -171,21 +177,16 @@ class Turns:
         self.threads = used if used < count else None
 
     def _fits(self, share: int) -> bool:
-        return not self._running or self._taken + share <= self._count()
+        return not self._steps or sum(self._steps.values()) + share <= self._count()
 
-    def _begin(self, share: int) -> None:
-        self._taken += share
-        self._running += 1
+    def _begin(self, thread: int, share: int) -> None:
+        self._steps[thread] = share
         self._begun += 1
 
-    def _end(self, share: int) -> None:
-        self._taken -= share
-        self._running -= 1
-
     def _hand_on(self) -> None:
-        while self._line and self._fits(self._line[0][0]):
-            share, lock = self._line.popleft()
-            self._begin(share)
+        while self._line and self._fits(self._line[0][1]):
+            thread, share, lock = self._line.popleft()
+            self._begin(thread, share)
             lock.release()
 
 
