@@ -10,6 +10,7 @@ import pytest
 
 from tests import perturbation
 from tests.compiler.targets import changed
+from tests.forks import child_says
 from tests.runtime.oracle import Both
 from toolkit import Session
 from toolkit.compiler import plan
@@ -146,3 +147,14 @@ def test_arguments_that_are_no_batch_go_to_every_share() -> None:
     scalar, handle = np.float32(3), object()
     assert shares.run(function, [np.arange(8), scalar, handle])[0].tolist() == list(range(8))
     assert seen == [[scalar, handle], [scalar, handle]]
+
+
+def test_a_child_has_threads_of_its_own() -> None:
+    shares = batches.Shares(2, 3, lambda: None)
+
+    def answers() -> bool:
+        return shares.run(lambda share: list(share), [np.arange(6)])[0].tolist() == list(range(6))
+
+    assert answers()
+    assert child_says(answers)
+    assert answers()

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.forks import child_says
 from tests.patience import HUNG, until
 from toolkit.errors import (
     ArgumentTypeError,
@@ -291,3 +292,22 @@ def test_its_thread_ends_when_nobody_asks(session: Session, monkeypatch: pytest.
 
 def _is_idle(batched: Coalescer) -> bool:
     return batched._thread is None  # pyright: ignore[reportPrivateUsage]
+
+
+def test_a_child_answers_its_own_callers(session: Session) -> None:
+    """Forked while a step runs and a request waits: the parent answers these, and the child nobody but its own."""
+    batched = session.batched("y:0", ["x:0"])
+    held = _held(batched)
+    first = batched.submit(_rows(1))
+    assert held.begun.acquire(timeout=HUNG)
+    second = batched.submit(_rows(2))
+
+    def ask() -> bool:
+        held.go.set()  # of the child's memory
+        return batched(_rows(3)).tolist() == (2 * _rows(3)).tolist() and len(held.batches) == 2
+
+    assert child_says(ask)
+    assert not second.done()
+    held.go.set()
+    for future, rows in ((first, _rows(1)), (second, _rows(2))):
+        assert future.result(HUNG).tolist() == (2 * rows).tolist()

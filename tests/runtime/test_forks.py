@@ -1,17 +1,17 @@
-"""Children of a process whose other threads were compiling when it forked: they wait for nobody."""
+"""Servers load a model, run it, and fork: steps of the children are as those of the parent, and wait for nobody."""
 
 from __future__ import annotations
 
 import os
-import signal
 import threading
 import time
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 
+from tests.forks import child_says
+from tests.one_product import one_product
 from tests.patience import HUNG
 from toolkit import client as gm
 from toolkit.kernels.cpu.native.compiler import INT64, JitCompiler, compiler
@@ -21,20 +21,9 @@ from toolkit.runtime.session import Session
 
 ops = gm.ops
 X = np.linspace(-1, 1, 12, dtype=np.float32).reshape(3, 4)
+#: of a product that is worth several threads
+_SIZE = 512
 _MODULE = "define i64 @run(ptr %at) {\n  ret i64 NUMBER\n}\n"
-
-
-def in_child(work: Callable[[], bool]) -> bool:
-    """What `work` returns in a forked child; false where it waits for ever."""
-    pid = os.fork()
-    if not pid:
-        signal.alarm(int(HUNG))  # what waits for ever ends, and is seen to
-        code = 1
-        try:
-            code = 0 if work() else 1
-        finally:
-            os._exit(code)
-    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
 
 
 def test_locks_that_others_hold_are_free_in_a_child() -> None:
@@ -53,7 +42,7 @@ def test_locks_that_others_hold_are_free_in_a_child() -> None:
     thread = threading.Thread(target=hold)
     thread.start()
     assert held.wait(HUNG)
-    assert in_child(lambda: holder.lock.acquire(blocking=False) and holder.again.acquire(blocking=False))
+    assert child_says(lambda: holder.lock.acquire(blocking=False) and holder.again.acquire(blocking=False))
     assert not holder.lock.acquire(blocking=False)  # here nothing has changed
     over.set()
     thread.join()
@@ -79,7 +68,7 @@ def test_a_child_compiles_what_another_thread_was_compiling(monkeypatch: pytest.
         thread = threading.Thread(target=lambda: found.append(session.run("y:0", {"x:0": X[:2]})))
         thread.start()
         assert begun.wait(HUNG)
-        assert in_child(lambda: np.array_equal(session.run("y:0", {"x:0": X[:2]}), wanted[:2]))
+        assert child_says(lambda: np.array_equal(session.run("y:0", {"x:0": X[:2]}), wanted[:2]))
         over.set()
         thread.join()
         np.testing.assert_array_equal(found[0], wanted[:2])
@@ -104,6 +93,50 @@ def test_a_fork_waits_for_who_is_within_llvm(monkeypatch: pytest.MonkeyPatch) ->
     thread = threading.Thread(target=lambda: found.append(number(1)))
     thread.start()
     assert begun.wait(HUNG)
-    assert in_child(lambda: number(1) == 1 and number(2) == 2)
+    assert child_says(lambda: number(1) == 1 and number(2) == 2)
     thread.join()
     assert found == [1] and number(3) == 3
+
+
+def test_children_run_the_session_that_their_parent_has_run() -> None:
+    """By several threads, which the parent keeps for its next step, and a child has not."""
+    graph, value, bound = one_product(_SIZE)
+    with Session(graph, threads=2) as session:
+        expected = session.run("y:0", {"x:0": value})
+
+        def runs() -> bool:
+            return bool(np.all(np.abs(session.run("y:0", {"x:0": value}) - expected) <= bound))
+
+        def runs_in_a_thread() -> bool:
+            found: list[bool] = []
+            thread = threading.Thread(target=lambda: found.append(runs()))
+            thread.start()
+            thread.join()
+            return found == [True] and runs()
+
+        for _ in range(2):
+            assert child_says(runs)
+            assert child_says(runs_in_a_thread)
+            assert child_says(lambda: runs() and child_says(runs) and runs())
+            assert runs()
+
+
+def test_children_compile_and_close_sessions() -> None:
+    graph, value, bound = one_product(_SIZE)
+
+    def fresh(threads: int) -> bool:
+        with Session(graph, threads=threads) as session:
+            found: Any = session.run("y:0", {"x:0": value})
+            return bool(np.all(np.abs(found - expected) <= bound))
+
+    with Session(graph, threads=2) as session:
+        expected = session.run("y:0", {"x:0": value})
+        for threads in (1, 2):
+            assert child_says(lambda threads=threads: fresh(threads))
+
+        def close() -> bool:
+            session.close()
+            return fresh(2)
+
+        assert child_says(close)
+        assert bool(np.all(np.abs(session.run("y:0", {"x:0": value}) - expected) <= bound))

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.forks import child_says
 from tests.patience import HUNG
 from tests.runtime.oracle import Both
 from tests.runtime.test_control_flow import _FLOATS, _emit, _programs
@@ -138,3 +139,31 @@ def test_threads_end_with_their_pool() -> None:
         assert not thread.is_alive()
     with pytest.raises(UsageError, match="at least one inter-op thread"):
         InterOpPool(0)
+
+
+def test_a_child_has_threads_of_its_own() -> None:
+    """As a server has whose workers are forked from the process that has loaded the model."""
+    pool, closed = InterOpPool(2), InterOpPool(1)
+    begun, go = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        begun.set()
+        assert go.wait(HUNG)
+
+    pool.submit("/a", hold)
+    assert begun.wait(HUNG)
+    closed.close()
+
+    def ask() -> bool:
+        done = threading.Event()
+        pool.submit("/a", done.set)
+        return done.wait() and not closed._end.alive  # pyright: ignore[reportPrivateUsage]
+
+    try:
+        assert child_says(ask)
+    finally:
+        go.set()
+    done = threading.Event()
+    pool.submit("/a", done.set)  # the parent's are as they were
+    assert done.wait(HUNG)
+    pool.close()

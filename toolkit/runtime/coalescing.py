@@ -33,6 +33,7 @@ from toolkit.errors import (
     UsageError,
 )
 from toolkit.graph.node import Output
+from toolkit.kernels.forks import renew_in_children
 from toolkit.kernels.types import Array
 from toolkit.runtime.feeds import placeholder_shape
 from toolkit.runtime.fetches import Fetches
@@ -100,6 +101,12 @@ class Coalescer:
         self._changed = threading.Condition()
         self._thread: threading.Thread | None = None
         self._closed = False
+        renew_in_children(self)
+
+    def renew(self) -> None:
+        """See `Renewed.renew`; requests of the parent's callers stay the parent's."""
+        self._queue.clear()
+        self._changed, self._thread = threading.Condition(), None
 
     def __call__(self, *values: Any, timeout_ms: int | None = None) -> Any:
         """What is fetched for these examples; returns when it is there.

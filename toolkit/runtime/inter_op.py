@@ -16,6 +16,7 @@ from typing import Any
 
 from toolkit.compiler.settings import MAX_THREADS
 from toolkit.errors import UsageError
+from toolkit.kernels.forks import renew_in_children
 
 #: a kernel that takes less is run where it is: handing it over and back costs some 30 microseconds
 HEAVY_NS = 100_000
@@ -27,7 +28,7 @@ class InterOpPool:
     """A number of threads, shared by all steps of a session.
 
     Work must not wait for other work: only kernels that compute are handed over. The threads start with the first
-    piece of work and end with the pool.
+    piece of work and end with the pool. A forked child starts threads of its own.
 
     Raises:
         UsageError: less than one thread, or more than there can be.
@@ -42,6 +43,14 @@ class InterOpPool:
         self._queues = _Queues()
         self._running: list[threading.Thread] = []
         self._lock = threading.Lock()
+        self._end = weakref.finalize(self, self._queues.close)
+        renew_in_children(self)
+
+    def renew(self) -> None:
+        """See `Renewed.renew`."""
+        if self._end.detach() is None:
+            return  # it is closed
+        self._queues, self._running, self._lock = _Queues(), [], threading.Lock()
         self._end = weakref.finalize(self, self._queues.close)
 
     def submit(self, device: str, work: Work) -> None:

@@ -9,6 +9,7 @@ network is run on shares of the batch instead, by one thread each; piece by piec
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -118,7 +119,7 @@ class Shares:
             firsts = range(start, start + size, piece)
             return [function([part_of(argument, batch, first, piece) for argument in arguments]) for first in firsts]
 
-        pending = [_pool().submit(one, start) for start in range(size, batch, size)]
+        pending = [_pool(os.getpid()).submit(one, start) for start in range(size, batch, size)]
         try:
             done = one(0)
         finally:
@@ -132,5 +133,6 @@ class Shares:
 
 
 @once
-def _pool() -> ThreadPoolExecutor:
+def _pool(process: int) -> ThreadPoolExecutor:
+    """The threads of a process: a forked child has none of its parent's."""
     return ThreadPoolExecutor(thread_name_prefix="graphmill-share")

@@ -28,6 +28,8 @@ VARIABLE = "GRAPHMILL_ONEDNN"
 #: ten milliseconds in which a thread that waits for one whose processor another program has takes a processor itself.
 LOOKS = 10000
 _OF_WAITING = ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT")
+#: OpenMP's omp_pause_hard: nothing of the runtime's state has to outlast the pause
+_PAUSE_HARD = 2
 
 _STATUS = {
     1: "out of memory", 2: "invalid arguments", 3: "unimplemented", 4: "last implementation reached",
@@ -288,10 +290,21 @@ def _openmp() -> Any:
     paths = {line.split()[-1] for line in maps if "libgomp" in line or "libiomp" in line}
     for path in sorted(paths):
         try:
-            return ctypes.CDLL(path)
+            found = ctypes.CDLL(path)
         except OSError:
             continue
+        if "libgomp" in Path(path).name and hasattr(found, "omp_pause_resource"):
+            os.register_at_fork(before=functools.partial(_end_team, found))
+        return found
     return None
+
+
+def _end_team(openmp: Any) -> None:
+    """End the threads that GNU's OpenMP keeps for the next parallel region of this thread, which starts others.
+
+    It is the one thread that a forked child has, where the next region would wait for the parent's threads for ever.
+    """
+    openmp.omp_pause_resource(_PAUSE_HARD, openmp.omp_get_initial_device())
 
 
 def openmp_symbols(*names: str) -> dict[str, int]:
