@@ -105,6 +105,20 @@ def test_norms_and_products_of_a_transformer(precision: str) -> None:
     lowered(build, normal(6, 24), precision)
 
 
+def test_convolutions_of_volumes() -> None:
+    """Three spatial axes, with both gradients."""
+
+    def build(x: Any) -> list[Any]:
+        w, v = (gm.constant(normal(2, 3, 3, 4, 4, seed=at) / np.float32(8)) for at in (1, 2))
+        y = ops.tanh(ops.conv3d(x, w, strides=[1, 1, 1, 1, 1], padding="SAME"))
+        z = ops.conv3d(y, v, strides=[1, 2, 2, 2, 1], padding="SAME")
+        return [z, *gradients([gm.reduce_sum(gm.square(z))], [x, w, v])]
+
+    lines = lowered(build, normal(1, 3, 4, 4, 4), "bf16")
+    kinds = [sum(f" {kind} " in line for line in lines) for kind in ("gpu_convolution", "gpu_convolution_gradient")]
+    assert kinds == [2, 4], lines
+
+
 @pytest.mark.parametrize("form", ["NHWC", "NCHW"])
 def test_convolutions_and_norms_of_training(form: str) -> None:
     shape = (3, 6, 5, 8) if form == "NHWC" else (3, 8, 6, 5)

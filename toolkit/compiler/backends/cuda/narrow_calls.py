@@ -26,7 +26,12 @@ _HAND_ON: dict[str, tuple[int, ...] | None] = {
 }  # fmt: skip
 _SUMS = ("Sum", "Mean", "BiasAddGrad")
 _MATRICES = ("MatMul", "BatchMatMul", "BatchMatMulV2")
-_GRADIENTS = {"Conv2DBackpropInput": ("input", 1), "Conv2DBackpropFilter": ("filter", 0)}
+_CONVOLUTIONS = ("Conv2D", "Conv3D")
+#: ops of gradients: by what, and the place of the other operand
+_GRADIENTS = {
+    "Conv2DBackpropInput": ("input", 1), "Conv2DBackpropFilter": ("filter", 0),
+    "Conv3DBackpropInputV2": ("input", 1), "Conv3DBackpropFilterV2": ("filter", 0),
+}  # fmt: skip
 
 Refused = Callable[[Operation], bool]
 
@@ -52,7 +57,7 @@ def replace_products(block: Block, refused: Refused) -> None:
                 names = ("transpose_a", "transpose_b") if operation.op == "MatMul" else ("adj_x", "adj_y")
                 turns = [bool(node.attr(name)) for name in names]
                 operation.become(ProductsCall, a=a, b=b, turn_a=turns[0], turn_b=turns[1])
-        elif operation.op == "Conv2D":
+        elif operation.op in _CONVOLUTIONS:
             x, w = operation.inputs
             if _is_dense(x) and _is_dense(w):
                 operation.become(LibraryConvolution, x=x, w=w, epsilon=0.0, activation="Identity")
