@@ -170,3 +170,18 @@ def test_many_callers_get_their_own_results(threads: list[list[str]]) -> None:
         wanted = by_tokens(graph, "y:0", given)
         for value in values:
             np.testing.assert_array_equal(value, wanted)
+
+
+def test_what_follows_from_constants_is_not_work_beside_others(threads: list[list[str]]) -> None:
+    with gm.Graph().as_default() as graph:
+        x = ops.placeholder(np.float32, [3, 4], name="x")
+        with gm.device(FIRST):
+            a = ops.tanh(x) * 2.0 + 1.0
+        with gm.device(SECOND):
+            scale = ops.sqrt(ops.exp(np.full(4, 0.5, np.float32)) + 1.0) * 3.0
+            ops.identity(ops.square(a) * scale + ops.tanh(a), name="y")
+    with Session(graph, devices={"CPU": 2}, precision="exact") as session:
+        found = [session.run("y:0", {"x:0": X}) for _ in range(2)]
+    assert not threads
+    for each in found:
+        np.testing.assert_array_equal(each, by_tokens(graph, "y:0", {"x:0": X}))

@@ -72,8 +72,7 @@ class Chain:
         if self._is_one is None:
             with self._lock:
                 if self._is_one is None:
-                    groups = [executor.group_of() for executor in self._executors]
-                    self._is_one = runs_in_order([executor.program for executor in self._executors], groups)
+                    self._is_one = runs_in_order([executor.segments() for executor in self._executors])
         return self._is_one
 
     def run(

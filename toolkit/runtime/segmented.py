@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from queue import SimpleQueue
 from typing import Any
 
 from toolkit.compiler.program import Program
+from toolkit.compiler.segments.beside import SegmentsOf
 from toolkit.compiler.segments.cut import Segmented, segmented
 from toolkit.compiler.segments.waits import Together
 from toolkit.compiler.settings import Settings
@@ -50,15 +51,11 @@ class SegmentedExecutor:
             executor = self._around or self._made()
         return TokenExecution(executor, arguments, running, completions)
 
-    @property
-    def program(self) -> Program:
-        """What it runs."""
-        return self._program
-
-    def group_of(self) -> Mapping[int, int]:
-        """The segment of each step that is in one."""
+    def segments(self) -> SegmentsOf:
+        """The segments of its steps."""
         self._made()
-        return {} if self._segmented is None else self._segmented.group_of
+        found = self._segmented
+        return SegmentsOf(self._program) if found is None else SegmentsOf(self._program, found.group_of, found.free)
 
     def notes(self) -> list[str]:
         """What was left to kernels until now, and why, in lines."""

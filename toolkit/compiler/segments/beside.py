@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from toolkit.compiler.program import Program, Role, Step
 from toolkit.compiler.segments.loops import loops_of, why_alone
@@ -32,16 +33,34 @@ _ANYTHING = "PyFunc"
 Place = tuple[int, int]
 
 
-def runs_in_order(programs: Sequence[Program], groups: Sequence[Mapping[int, int]]) -> bool:
-    """Whether the programs have next to nothing to do at the same time, and none waits with a thread of its own.
+@dataclass(frozen=True, slots=True)
+class SegmentsOf:
+    """A program in segments.
+
+    Attributes:
+        segments: the number of the segment of each step that is in one.
+        free: whether each step follows from constants alone, and is computed once, when a segment is compiled; empty
+            where there are no segments.
+    """
+
+    program: Program
+    segments: Mapping[int, int] = field(default_factory=dict[int, int])
+    free: Sequence[bool] = ()
+
+    def works(self, position: int) -> bool:
+        """Whether a step takes time in every run."""
+        return computes(self.program.steps[position]) and not (self.free and self.free[position])
+
+
+def runs_in_order(groups: Sequence[SegmentsOf]) -> bool:
+    """Whether programs have next to nothing to do at the same time, and none waits with a thread of its own.
 
     Args:
-        programs: those that run in one step and send each other tensors.
-        groups: for each of them the segment of each step that is in one.
+        groups: those that run in one step and send each other tensors.
     """
-    if any(not _is_plain(program) for program in programs):
+    if any(not _is_plain(each.program) for each in groups):
         return False
-    found = _Ordered(programs, groups)
+    found = _Ordered(groups)
     return found.count <= _MOST and found.is_ordered()
 
 
@@ -70,19 +89,19 @@ class _Ordered:
         count: how many there are.
     """
 
-    def __init__(self, programs: Sequence[Program], groups: Sequence[Mapping[int, int]]):
-        self._programs = programs
+    def __init__(self, groups: Sequence[SegmentsOf]):
+        self._programs = [each.program for each in groups]
         self._segment: dict[Place, int] = {}  # of each step that is in one
         self._owner: list[int] = []  # the program of each segment
         self._work: list[Place] = []  # steps that compute
         numbers: dict[Place, int] = {}
-        for number, (program, group) in enumerate(zip(programs, groups, strict=True)):
-            for position, step in enumerate(program.steps):
-                works = computes(step)
+        for number, each in enumerate(groups):
+            for position in range(len(each.program.steps)):
+                works = each.works(position)
                 if works:
                     self._work.append((number, position))
-                if position in group or works:
-                    key = (number, group.get(position, -1 - position))
+                if position in each.segments or works:
+                    key = (number, each.segments.get(position, -1 - position))
                     bit = numbers.setdefault(key, len(numbers))
                     self._segment[number, position] = bit
                     if bit == len(self._owner):

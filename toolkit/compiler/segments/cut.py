@@ -37,12 +37,14 @@ class Segmented:
         around: the program that holds them together.
         alone: how many nodes are called one by one in it, by the reason, with the first of them.
         group_of: the number of the segment of each step that is in one.
+        free: whether each step follows from constants alone, and is in every segment that takes it.
     """
 
     around: Program
     segments: list[Segment]
     alone: dict[str, tuple[int, Node]]
     group_of: dict[int, int]
+    free: list[bool]
 
 
 def segmented(program: Program, together: Together) -> Segmented | None:
@@ -171,7 +173,7 @@ class Cut:
                 why = self.waits[position].alone or "is all that waits for the same"
                 count, first = alone.get(why, (0, self.steps[position].node))
                 alone[why] = (count + 1, first)
-        return Segmented(around.program, around.segments, alone, self.group_of)
+        return Segmented(around.program, around.segments, alone, self.group_of, self.free)
 
     def _needed_around(self) -> list[bool]:
         """Whether each constant or handle is taken by a node that is in no segment, or is wanted for itself."""
