@@ -11,27 +11,21 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
-import numpy as np
-
 from toolkit.compiler.output_types import held_to_declaration, is_dynamic, typed
+from toolkit.compiler.unforeseen import told_of
 from toolkit.errors import (
     FailedPreconditionError,
     GraphError,
     GraphmillError,
     InternalError,
-    InvalidArgumentError,
     InvalidGraphError,
     OpError,
-    ResourceExhaustedError,
-    os_status,
 )
 from toolkit.graph.attrs import FuncRef
 from toolkit.graph.check import check_inputs
 from toolkit.graph.device import DeviceSpec
 from toolkit.graph.dtypes import DType
-from toolkit.graph.expansion import expansion
 from toolkit.graph.frames import StaticFrame, assign_frames
-from toolkit.graph.functions import FunctionLibrary
 from toolkit.graph.graph import Graph
 from toolkit.graph.kinds import NodeKind
 from toolkit.graph.node import (
@@ -50,7 +44,7 @@ from toolkit.kernels.context import RefVariable, StepContext
 from toolkit.kernels.device_memory import DeviceMemory
 from toolkit.kernels.facts import stays_on_host
 from toolkit.kernels.registry import Kernel, KernelNode, Kind
-from toolkit.limits.exhaustion import Alive, exhaustion
+from toolkit.limits.exhaustion import Alive
 from toolkit.policy.access import Access
 from toolkit.target.target import Target
 
@@ -354,7 +348,7 @@ class _Kernels:
         except GraphmillError as error:
             raise error.at(node=node.name) from None
         except Exception as error:
-            raise _told(error, node) from error
+            raise told_of(error, node) from error
         compute: Callable[..., Any] = device_types.watched(self.device_type, built, node.name)
         # a kernel that keeps what it was built of may look there for its node when it runs
         is_pure = entry.kind is Kind.PURE and not entry.is_foreign and not form.is_dynamic
@@ -546,42 +540,10 @@ def locate(
     node = step.node
     if isinstance(error, GraphmillError):
         return error.at(node=node.name)
-    told = _told(error, node, alive() if isinstance(error, MemoryError) else (), values)
+    told = told_of(error, node, alive() if isinstance(error, MemoryError) else (), values)
     if not isinstance(error, MemoryError):
         told.__cause__ = error
     return told
-
-
-def _too_deep(library: FunctionLibrary) -> str:
-    """What to say where calls within calls have used up the stack."""
-    recursive = sorted(expansion(library).recursive)
-    if recursive:
-        return f"calls within calls are too deep for the stack; '{recursive[0]}' calls itself, without end perhaps"
-    return "functions call one another too deep for the stack"
-
-
-def _told(error: BaseException, node: Node, alive: Alive = (), values: Sequence[Any] | None = None) -> GraphmillError:
-    """What a user is told of an exception that a kernel did not foresee."""
-    from toolkit.compiler.diagnose import beyond_addresses, beyond_int32, broken_rule
-
-    if isinstance(error, RecursionError):
-        return ResourceExhaustedError(f"{node.op}: {_too_deep(node.graph.library)}", node=node.name)
-    told = exhaustion(error, node.op, node.name, alive) or broken_rule(node, values)
-    if told is None and isinstance(error, OverflowError):
-        told = beyond_int32(node)
-    if told is None and isinstance(error, OverflowError | ValueError):
-        told = beyond_addresses(node, values)
-    if told is None and isinstance(error, OSError):
-        where = f"{error.filename}: " if error.filename else ""
-        told = os_status(error)(f"{node.op}: {where}{error.strerror or error}", node=node.name)
-    if told is None and isinstance(error, np.linalg.LinAlgError):
-        told = InvalidArgumentError(f"{node.op}: {error}", node=node.name)
-    if told is None and isinstance(error, UnicodeDecodeError):
-        told = InvalidArgumentError(f"{node.op} takes text here; what it was given is not UTF-8", node=node.name)
-    if told is not None:
-        return told
-    inputs = ", ".join(f"{src.name}:{index}" for src, index in node.inputs)
-    return InternalError(f"{node.op} failed: {type(error).__name__}: {error} (inputs: {inputs})", node=node.name)
 
 
 def as_outputs(step: Step, result: Any) -> Sequence[Any]:
