@@ -13,6 +13,7 @@ import numpy as np
 
 from toolkit import client as gm
 from toolkit.client import functional_flow
+from toolkit.client.tensor_list_array import TensorListArray
 
 X = np.linspace(-1, 1, 12, dtype=np.float32).reshape(4, 3)
 
@@ -148,12 +149,39 @@ def lists_in_a_while(x: Any) -> Any:
     return [y, rows.stack()]
 
 
+def lists_in_a_loop(x: Any) -> Any:
+    """Elements are set as long as tensors say, some are set again, and some never."""
+
+    def body(i: Any, y: Any, rows: Any) -> Any:
+        rows = rows.write(i, y)
+        rows = rows.write(gm.ops.maximum(i, 1), rows.read(i) + 1.0)
+        return [i + 1, y * 0.75, rows]
+
+    rows = TensorListArray(gm.float32, size=12, element_shape=[4, 3])
+    i, y, rows = functional_flow.while_loop(lambda i, y, rows: large(y), body, [gm.constant(0), x, rows])
+    return [i, y, rows.stack(), rows.read(2)]
+
+
+def lists_read_in_a_loop(x: Any) -> Any:
+    """What is read is of a list that nothing changes, of the one that is written, and of the list before that."""
+    given = TensorListArray(gm.float32, size=4, element_shape=[3]).unstack(gm.tanh(x))
+
+    def body(i: Any, y: Any, rows: Any) -> Any:
+        row = rows.read(i)
+        rows = rows.write(gm.ops.minimum(i + 1, 3), row * 0.5 + given.read(i))
+        return [gm.ops.minimum(i + 1, 3), y * 0.6 + 0.01 * gm.reduce_sum(rows.read(0)), rows]
+
+    rows = TensorListArray(gm.float32, size=4, element_shape=[3]).unstack(x)
+    _, y, rows = functional_flow.while_loop(lambda i, y, rows: large(y, 0.4), body, [gm.constant(0), x, rows])
+    return [y, rows.stack()]
+
+
 GRAPHS: dict[str, Callable[[Any], Any]] = {
     each.__name__: each
     for each in (
         halving, counting, swapping, nested, branch, branch_within_a_loop, loop_on_a_branch, products,
         counter_as_a_tensor, while_of_functions, if_of_functions, case_of_functions, case_of_four, two_predicates,
-        first_iterations_by_the_host, lists_in_a_while, whole_numbers,
+        first_iterations_by_the_host, lists_in_a_while, lists_in_a_loop, lists_read_in_a_loop, whole_numbers,
     )
 }  # fmt: skip
 FED = [X, X * 0.01, X * 2 + 0.5, np.abs(X), -np.abs(X), X * 1.5]

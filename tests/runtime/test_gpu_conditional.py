@@ -12,14 +12,19 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.kernels.cuda.assembler import assembled
 from tests.runtime.decided_graphs import FED, GRAPHS, X, halving, large
 from toolkit import Session
 from toolkit import client as gm
-from toolkit.errors import GraphmillError
+from toolkit.client import functional_flow
+from toolkit.client.tensor_list_array import TensorListArray
+from toolkit.compiler.backends.cuda import conditional_lists
+from toolkit.errors import GraphmillError, InvalidArgumentError
 from toolkit.kernels.cuda.driver import choose
 from toolkit.kernels.cuda.driver.base import CONDITIONS_FROM
 from toolkit.kernels.cuda.driver.fake import FakeDriver
 from toolkit.kernels.cuda.driver.fake_schedule import FakeGraph, FakeStream
+from toolkit.kernels.cuda.simt import ptx
 
 CPU, GPU = "/device:CPU:0", "/device:GPU:0"
 
@@ -192,3 +197,54 @@ def test_a_node_that_the_driver_refuses_leaves_the_step_to_the_host(call: str) -
     for x in FED:
         steps.compare(x)
     assert any(call in note for note in steps.notes) and not steps.replays
+
+
+def _beyond(x: Any) -> Any:
+    """A list of three elements, for more iterations of that."""
+    rows = TensorListArray(gm.float32, size=3, element_shape=[4, 3])
+    _, y, rows = functional_flow.while_loop(
+        lambda i, y, rows: large(y), lambda i, y, rows: [i + 1, y * 0.75, rows.write(i, y)], [gm.constant(0), x, rows]
+    )
+    return [y, rows.stack()]
+
+
+def test_an_index_out_of_range_is_an_error_of_the_replay() -> None:
+    steps = Steps(_beyond)
+    for _ in range(2):
+        steps.compare(X * 0.3)
+        steps.compare(X * 0.01)
+    replayed = steps.replays
+    assert replayed == 3, steps.notes
+    for _ in range(2):
+        with pytest.raises(InvalidArgumentError, match="out of range in a list with 3 elements"):
+            steps.run(GPU, X * 3)
+        with pytest.raises(InvalidArgumentError, match="list with 3 elements"):
+            steps.run(CPU, X * 3)
+        steps.compare(X * 0.3)  # what was wrong is so no more
+    assert steps.replays == replayed + 4
+
+
+def test_lists_that_do_not_say_what_they_hold_are_the_hosts() -> None:
+    """What is not set would be an error if it were asked for, and nobody knows what is set."""
+
+    def make(x: Any) -> Any:
+        rows = TensorListArray(gm.float32, size=12)
+        _, y, rows = functional_flow.while_loop(
+            lambda i, y, rows: large(y),
+            lambda i, y, rows: [i + 1, y * 0.75, rows.write(i, y)],
+            [gm.constant(0), x, rows],
+        )
+        return [y, rows.read(0)]
+
+    steps = Steps(make)
+    for _ in range(3):
+        steps.compare(X)
+    assert not steps.replays and "takes a list of float32" in steps.notes[0]
+
+
+@pytest.mark.parametrize("capability", [(8, 0), (9, 0), (10, 0)], ids=str)
+@pytest.mark.parametrize("is_set", [False, True])
+def test_kernels_of_lists_are_assembled(is_set: bool, capability: tuple[int, int]) -> None:
+    for type in ("i8", "i16", "i32", "i64"):
+        kernel = conditional_lists.row_kernel(type, is_set=is_set)
+        assert assembled(ptx.write(kernel, capability), capability).spills == 0

@@ -26,7 +26,7 @@ from toolkit.compiler.program import Program, locate
 from toolkit.compiler.settings import Settings
 from toolkit.compiler.transforms.batches import Shares, batch_of, is_share, part_of, piece_of, share_of
 from toolkit.compiler.turn import Turn
-from toolkit.errors import InternalError
+from toolkit.errors import FailedPreconditionError, InternalError, InvalidArgumentError
 from toolkit.graph.garbage import no_collection
 from toolkit.limits.account import current, whole
 from toolkit.limits.exhaustion import exhaustion
@@ -118,6 +118,8 @@ class Plan:
             if running is None or boundary is None:
                 return instance.replay(arguments)
             return instance.run_from_host(arguments, running, boundary)
+        except (InvalidArgumentError, FailedPreconditionError):  # the replay found what a kernel would have refused
+            raise
         except Exception as error:
             raise InternalError(f"a plan failed: {type(error).__name__}: {error}") from error
         finally:

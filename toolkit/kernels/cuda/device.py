@@ -16,6 +16,7 @@ from toolkit.errors import InternalError
 from toolkit.graph.device import DeviceSpec
 from toolkit.graph.node import Node
 from toolkit.kernels.cuda import settings
+from toolkit.kernels.cuda.checks import Checks
 from toolkit.kernels.cuda.draws import Draws
 from toolkit.kernels.cuda.driver import choose
 from toolkit.kernels.cuda.driver.base import Argument, Context, DeviceProperties, DriverError, Stream
@@ -40,6 +41,7 @@ class _Shared:
         self.recording: dict[int, Stream] = {}  # by thread
         self.largest_copy: dict[int, int] = {}  # likewise
         self.draws: dict[int, Draws] = {}  # likewise
+        self.checks: dict[int, Checks] = {}  # likewise
         self.streams: list[Stream] = []  # that were recorded, to be used again: libraries keep memory for each
 
 
@@ -118,6 +120,20 @@ class CudaDevice:
     def draws(self) -> Draws | None:
         """While this thread records a graph: what takes the random numbers of each replay; None where nothing does."""
         return self._shared.draws.get(threading.get_ident())
+
+    @property
+    def checks(self) -> Checks | None:
+        """While this thread records a graph: what its replays look at; None where they look at nothing."""
+        return self._shared.checks.get(threading.get_ident())
+
+    @contextmanager
+    def checking(self) -> Generator[Checks]:
+        """While this thread records a graph: within, kernels may note what is wrong, and whoever replays looks."""
+        made = self._shared.checks[threading.get_ident()] = Checks(self.zeros((1,), np.int32))
+        try:
+            yield made
+        finally:
+            del self._shared.checks[threading.get_ident()]
 
     # -- tensors -------------------------------------------------------------------------------------------------
 

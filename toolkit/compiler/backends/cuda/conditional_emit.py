@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from toolkit.compiler.backends.cuda import conditional_nodes
+from toolkit.compiler.backends.cuda import conditional_lists, conditional_nodes
+from toolkit.compiler.backends.cuda.conditional_lists import GET, SET
 from toolkit.compiler.backends.cuda.device_numbers import IDENTITIES, DeviceNumbers
 from toolkit.compiler.backends.cuda.emitter import CudaEmitter
 from toolkit.compiler.backends.kernels.function import KernelFunction
@@ -27,10 +28,14 @@ class ConditionalEmitter(CudaEmitter):
     def __init__(self, block: Block, device: CudaDevice, numbers: DeviceNumbers):
         super().__init__(block, device)
         self._numbers = numbers
+        self._repeats = False  # the block is the body of a loop that the device decides
+        self._own_states: frozenset[Value] = frozenset()  # arguments that such a loop changes
         self._open: Sequence[tuple[Value, bool]] = ()  # the branch of the operation before
 
     def inner(self, body: Block) -> KernelFunction:
-        return ConditionalEmitter(body, self._device, self._numbers).write()
+        emitter = ConditionalEmitter(body, self._device, self._numbers)
+        emitter._repeats = self._repeats
+        return emitter.write()
 
     def _enter(self, predicates: Sequence[tuple[Value, bool]]) -> None:
         if not any(value in self._numbers.values for value, _ in predicates):
@@ -56,6 +61,8 @@ class ConditionalEmitter(CudaEmitter):
                 self._through(operation, conditional_nodes.kept)
             case Call() if operation.op == COPY_IN and operation.inputs[0] in values:
                 self._through(operation, conditional_nodes.plain)
+            case Call() if operation.op in (GET, SET) and (self._repeats or self._numbers.given(operation)):
+                self._element(operation)
             case Call() if self._numbers.given(operation):
                 self._compute(operation)
             case Select() if operation.predicate in values:
@@ -75,6 +82,34 @@ class ConditionalEmitter(CudaEmitter):
     def _through(self, call: Call, function: object) -> None:
         """A copy that is none."""
         self.line(f"{self.bind(call.output)} = {self.share('f', function)}({self.read(call.inputs[0])})")
+
+    def _element(self, call: Call) -> None:
+        """An element of a list, taken or set."""
+        device = self.share("d", self._device.for_node(call.name))
+        held, index, *rest = map(self.read, call.inputs)
+        number = f"{self.share('f', conditional_nodes.as_number)}({device}, {index})"
+        if call.op == GET:
+            get = self.share("f", conditional_lists.get_item)
+            self.line(f"{self.bind(call.output)} = {get}({device}, {number}, {held})")
+            return
+        place = self.share("f", conditional_lists.set_item)
+        given = f"{device}, {number}, {held}, {rest[0]}, in_place={self._is_over(call)}"
+        self.line(f"{self.bind(call.output)} = {place}({given})")
+
+    def _is_over(self, call: Call) -> bool:
+        """Whether nobody looks at the list that a call changes behind it: it is this loop's own, and known to others
+        only for elements that they have taken before, which are copies."""
+        held = call.inputs[0]
+        producer = held.producer
+        is_own = held in self._own_states or (isinstance(producer, Call) and producer.op == SET)
+        if not self._repeats or not is_own or held.is_result:
+            return False
+        places = self._block.positions()
+        here = places[call]
+        return all(
+            user is call or (isinstance(user, Call) and user.op == GET and places.get(user, here + 1) < here)
+            for user in held.users
+        )
 
     def _compute(self, call: Call) -> None:
         """What the host would compute, by the device."""
@@ -105,10 +140,15 @@ class ConditionalEmitter(CudaEmitter):
 
     def _repeat(self, loop: Loop) -> None:
         """A loop whose end the device decides."""
-        body = self.inner(loop.body)
-        self._inner.append(body)
         own = loop.body.arguments[: len(loop.states)]
         varies = [after is not argument for argument, after in zip(own, loop.body.results, strict=True)]
+        emitter = ConditionalEmitter(loop.body, self._device, self._numbers)
+        emitter._repeats = True
+        emitter._own_states = frozenset(
+            argument for argument, vary in zip(own, varies, strict=True) if vary and argument is not None
+        )
+        body = emitter.write()
+        self._inner.append(body)
         device = self._device.for_node(loop.name)
         run = self.share("l", conditional_nodes.repeated(device, loop.name, body.run, varies))  # pyright: ignore[reportArgumentType]  its code yields
         states, invariants = (", ".join(map(self.read, each)) for each in (loop.states, loop.invariants))

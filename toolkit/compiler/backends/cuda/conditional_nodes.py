@@ -19,6 +19,8 @@ from typing import Any
 
 import numpy as np
 
+from toolkit.compiler.backends.cuda import conditional_lists
+from toolkit.compiler.backends.cuda.conditional_lists import LoopList
 from toolkit.errors import UnimplementedError
 from toolkit.kernels.cuda.device import CudaDevice
 from toolkit.kernels.cuda.memory import GpuArray
@@ -26,6 +28,7 @@ from toolkit.kernels.cuda.simt.builder import KernelBuilder
 from toolkit.kernels.cuda.simt.ir import WARP, SimtKernel
 from toolkit.kernels.gpu import nests
 from toolkit.kernels.gpu.nests import NestOperand, NestStep
+from toolkit.kernels.tensor_list import TensorList
 
 #: one iteration of a loop's body: gives its condition with what is needed behind it, then returns the next states
 Iteration = Callable[[list[Any], Any], Generator[tuple[Any, Sequence[Any]], None, list[Any]]]
@@ -49,6 +52,11 @@ def kept(array: GpuArray) -> DeviceNumber:
 def plain(value: Any) -> Any:
     """A tensor that need not be copied to the device."""
     return value.reshaped(value.shape) if isinstance(value, DeviceNumber) else value
+
+
+def as_number(device: CudaDevice, value: Any) -> GpuArray:
+    """A number on the device, whether or not the host knows it."""
+    return value if isinstance(value, GpuArray) else _filled(device, device.node, value)
 
 
 def may(terms: Terms) -> bool:
@@ -76,6 +84,14 @@ def choose(device: CudaDevice, predicate: Any, taken: Any, other: Any) -> Any:
     """
     if taken is other:
         return taken
+    if isinstance(taken, TensorList) or isinstance(other, TensorList):
+        if not (isinstance(taken, TensorList) and isinstance(other, TensorList)):
+            raise UnimplementedError(f"the branches of {device.node} give a list and {type(other).__name__}")
+        one, two = (conditional_lists.as_rows(device, each) for each in (taken, other))
+        if (one.dense.shape, one.dtype) != (two.dense.shape, two.dtype):
+            raise UnimplementedError(f"the branches of {device.node} give {taken} and {other}")
+        chosen = _computed(device, NestStep("SelectV2", (0, 1, 2), ""), [predicate, one.dense, two.dense])
+        return LoopList.of(one, chosen)
     specs = [(np.shape(each), getattr(each, "dtype", None)) for each in (taken, other)]
     if specs[0] != specs[1]:
         told = " and ".join(f"{dtype}{list(shape)}" for shape, dtype in specs)
@@ -137,8 +153,11 @@ def _rest(iteration: Generator[Any, None, list[Any]]) -> list[Any]:
     raise AssertionError("a body has one test")
 
 
-def _own(device: CudaDevice, name: str, value: Any) -> GpuArray:
+def _own(device: CudaDevice, name: str, value: Any) -> GpuArray | LoopList:
     """A copy of a state in memory of its own."""
+    if isinstance(value, TensorList):
+        rows = conditional_lists.as_rows(device, value)
+        return LoopList.of(rows, device.copied(rows.dense))
     if isinstance(value, DeviceNumber):
         return kept(device.copied(value))
     if isinstance(value, GpuArray):
@@ -160,7 +179,11 @@ def _filled(device: CudaDevice, name: str, value: Any) -> DeviceNumber:
 
 
 def _write(device: CudaDevice, name: str, pairs: Sequence[tuple[Any, Any]]) -> None:
-    """Give tensors the numbers of others, as if all at once."""
+    """Give tensors, and lists of tensors, the numbers of others, as if all at once."""
+    pairs = [
+        (to.dense, conditional_lists.as_rows(device, value).dense) if isinstance(to, LoopList) else (to, value)
+        for to, value in pairs
+    ]
     blocks = {id(to.block) for to, _ in pairs if isinstance(to, GpuArray)}
     left: list[tuple[GpuArray, GpuArray]] = []
     for to, value in pairs:

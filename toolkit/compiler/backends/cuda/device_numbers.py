@@ -8,6 +8,7 @@ recorded.
 
 from __future__ import annotations
 
+from toolkit.compiler.backends.cuda.conditional_lists import GET, GROWS, SET
 from toolkit.compiler.ir.block import Block
 from toolkit.compiler.ir.elementwise import ELEMENTWISE
 from toolkit.compiler.ir.operation import Operation
@@ -103,6 +104,10 @@ class DeviceNumbers:
             )
         if not self.given(call):
             return
+        if call.op in (GET, SET) and not node.attr(GROWS, False):
+            if call.op == GET and call.inputs[2] in self.values:
+                self._refuse(f"{node.name} (TensorListGetItem) takes a shape that the device alone knows")
+            return  # an element, or a list: no numbers of host memory
         if call.op not in IDENTITIES and not _is_computed(call):
             self._refuse(f"{node.name} ({node.op}) takes a number that the device alone knows")
         self.values.update(call.outputs)

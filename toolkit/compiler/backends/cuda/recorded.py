@@ -33,6 +33,7 @@ from toolkit.compiler.ir.operation import Operation
 from toolkit.compiler.ir.operations.calls import Call
 from toolkit.errors import GraphmillError, UnimplementedError
 from toolkit.kernels.context import DEAD, RefVariable
+from toolkit.kernels.cuda.checks import Checks
 from toolkit.kernels.cuda.device import CudaDevice
 from toolkit.kernels.cuda.draws import AREA, Draws
 from toolkit.kernels.cuda.fixed_copies import Fed, Fetched
@@ -162,6 +163,7 @@ class RecordedFunction:
         recorded: KernelFunction | None = None,
     ):  # fmt: skip
         self._run_recorded = function.run if recorded is None else recorded.run
+        self._is_decided = recorded is not None
         self._function = function
         self._device = device
         self._why_not = why_not
@@ -227,7 +229,7 @@ class RecordedFunction:
             else:
                 inputs.append(np.array(given) if isinstance(given, _ARRAYS) else given)
         if (made := self._recorded(inputs, running, ())) is not None:
-            recording, cells, results, _ = made
+            recording, cells, results, _, _ = made
             self._on_device = DeviceGraph(self._device, recording, inputs, cells, results)
         return self._on_device
 
@@ -244,16 +246,17 @@ class RecordedFunction:
             inputs[position] = fed.arrays.get(position, np.array(given) if isinstance(given, _ARRAYS) else given)
         draws = Draws(self._device, fed.more)
         if (made := self._recorded(inputs, running, boundary.results, fed, draws)) is not None:
-            recording, cells, results, fetched = made
+            recording, cells, results, fetched, checks = made
             values = {k: inputs[k] for k in boundary.arguments if k not in fed.arrays}
-            self._from_host = HostGraph(self._device, recording, fed, draws, values, cells, results, fetched)
+            self._from_host = HostGraph(self._device, recording, fed, draws, values, cells, results, fetched, checks)
         return self._from_host
 
     def _recorded(
         self, inputs: list[Any], running: RunningStep, moved: Sequence[int], fed: Fed | None = None,
         draws: Draws | None = None,
-    ) -> tuple[Recording, RecordedVariables, list[Any], Fetched] | None:  # fmt: skip
-        """What the step launches, the variables that it is about, and its results, of which some are fetched."""
+    ) -> tuple[Recording, RecordedVariables, list[Any], Fetched, Checks | None] | None:  # fmt: skip
+        """What the step launches, the variables that it is about, and its results, of which some are fetched; what may
+        turn out to be wrong with it."""
         self._recordings += 1
         if self._recordings > _MOST_RECORDINGS:
             return self._refuse("its variables or its host arguments change from step to step")
@@ -273,9 +276,15 @@ class RecordedFunction:
         try:
             most = _BYTES_A_LAUNCH * len(self._function.block)
             with noted() as prepared, self._device.recording(most, draws) as recording:
-                if fed is not None:
+                checks: Checks | None = None
+                if fed is None or not self._is_decided:
+                    if fed is not None:
+                        fed.record()
+                    results = self._run_recorded(inputs, running)
+                else:
                     fed.record()
-                results = self._run_recorded(inputs, running)
+                    with self._device.checking() as checks:
+                        results = self._run_recorded(inputs, running)
                 if kept := [k for k, result in enumerate(results) if isinstance(result, DeviceNumber)]:
                     if fed is None:
                         raise UnimplementedError("a result in host memory follows from tensors")
@@ -283,6 +292,8 @@ class RecordedFunction:
                 # whoever held a variable's array would keep it from being changed in place
                 by_array = {id(cell.variable.value): cell for cell in cells}
                 results = [by_array.get(id(result), result) for result in results]
+                if checks is not None and checks:
+                    moved, results = [*moved, len(results)], [*results, checks.word]
                 fetched = Fetched(self._device, {k: give for k in moved if (give := giver(results[k])) is not None})
         except GraphmillError as error:
             for cell in cells:
@@ -298,7 +309,7 @@ class RecordedFunction:
                 cell.restore()
             recording.close()
             return self._refuse(f"the variable {changed.variable.name} is not changed in place")
-        return recording, RecordedVariables(cells, prepared), results, fetched
+        return recording, RecordedVariables(cells, prepared), results, fetched, checks or None
 
     def _refuse(self, why: str) -> None:
         self._why_not = why

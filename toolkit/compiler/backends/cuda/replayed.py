@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from toolkit.kernels.context import DEAD, RefVariable
+from toolkit.kernels.cuda.checks import Checks
 from toolkit.kernels.cuda.device import CudaDevice
 from toolkit.kernels.cuda.draws import Draws
 from toolkit.kernels.cuda.fixed_copies import Fed, Fetched
@@ -148,12 +149,14 @@ class HostGraph:
         values: the others, by position; the step was recorded for them.
         results: where they are made, or what they are.
         fetched: those that are copied to the host.
+        checks: what may be wrong; the last of the results is the word that says so. None where nothing may be.
     """
 
     def __init__(
         self, device: CudaDevice, recording: Recording, fed: Fed, draws: Draws, values: dict[int, Any],
-        cells: RecordedVariables, results: list[Any], fetched: Fetched,
+        cells: RecordedVariables, results: list[Any], fetched: Fetched, checks: Checks | None = None,
     ):  # fmt: skip
+        self._checks = checks
         self._device = device
         self._recording = recording
         self._fed = fed
@@ -193,6 +196,9 @@ class HostGraph:
         into, out = self._counts
         if into or out:
             device.memory.moved(into, out)
+        if self._checks is not None:
+            word: Any = results.pop()
+            self._checks.require(int(word[0]))
         return results
 
     @property
