@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from kernels.op_suite import SAME, compare, from_device, outcome, to_device
+from kernels.op_suite import SAME, compare, from_device, kernels_session, outcome, to_device
 from kernels.step import FakeStep
 
 from tests.kernels import op_bounds
@@ -148,7 +148,7 @@ def run_tensorflow(case: StateCase) -> tuple[list[Any], list[Any]]:
         result = getattr(tf.raw_ops, case.op)(**arguments, **case.attrs)
         operation = result if isinstance(result, tf.Operation) else None
         fetches = [] if operation is not None else [result]
-        with v1.Session() as session:
+        with kernels_session(tf) as session:
             session.run([variable.initializer for variable, initialised in made if initialised])
             outputs = session.run(fetches, feeds) if fetches else session.run(operation, feeds) or []
             values = [
