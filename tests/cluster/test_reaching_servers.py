@@ -107,12 +107,17 @@ def test_connections_that_cannot_be_made(files: Files, monkeypatch: pytest.Monke
 
 @openssl
 def test_a_plain_client_at_a_server_with_tls(files: Files, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(calls, "CONNECT_SECS", 0.1)
     monkeypatch.delenv("GRAPHMILL_CLUSTER_CA", raising=False)
     read = files.folder.joinpath
     server = _served(Keys("", read("good.key").read_bytes(), read("good.pem").read_bytes()))
-    assert "if it speaks TLS, set GRAPHMILL_CLUSTER_CA" in _error_at(server.target).message
+    messages: list[str] = []
+    for seconds in (0.1, 1.0, calls.CONNECT_SECS):  # a busy machine closes the first connection late
+        monkeypatch.setattr(calls, "CONNECT_SECS", seconds)
+        messages.append(_error_at(server.target).message)
+        if "it closed the connection" in messages[-1]:
+            break
     server.stop()
+    assert "if it speaks TLS, set GRAPHMILL_CLUSTER_CA" in messages[-1]
 
 
 def test_nobody_there(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -118,7 +118,7 @@ class NodeColumns:
 
     def device_names(self) -> set[str]:
         """See `UnmadeNodes.device_names`."""
-        return {self.devices[number] for number in ints(np.unique(self.device))}
+        return {self.devices[number] for number in self.used_devices()}
 
     def used_kinds(self) -> list[int]:
         """The numbers of the kinds that nodes have."""
