@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 
 from schemas.graph_pb2 import GraphDef
-from tests.bench.large_graphs import write_graph
+from tests import tables
 from tests.formats.test_node_bytes import by_message, facts, require_same
+from tests.tables import block_bytes, read_all_as_tables
 from toolkit.formats import graphdef, node_bytes, table_summary
 from toolkit.formats.node_table import NodeTable
 from toolkit.formats.summary import inspect
@@ -28,19 +29,16 @@ from toolkit.passes.prune import Prune
 @pytest.fixture(autouse=True)
 def few(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tables are read of graphs of any size."""
-    monkeypatch.setattr(node_bytes, "_MANY", 1)
+    read_all_as_tables(monkeypatch)
 
 
-@pytest.fixture(scope="module")
-def block(tmp_path_factory: pytest.TempPathFactory) -> bytes:
-    path = tmp_path_factory.mktemp("graphs") / "block.pb"
-    write_graph(path, 700)
-    return path.read_bytes()
+@pytest.fixture
+def block() -> bytes:
+    return block_bytes()
 
 
 def unmade(data: bytes) -> tuple[Graph, NodeTable]:
-    graph = graphdef.from_bytes(data)
-    assert graph is not None
+    graph = tables.unmade(data)
     assert isinstance(graph.unmade, NodeTable)
     return graph, graph.unmade
 

@@ -11,16 +11,14 @@ import pytest
 
 from commands.main import run
 from schemas.graph_pb2 import GraphDef
-from tests.bench.large_graphs import write_graph
 from tests.formats.test_node_table import CHANGES, Change
 from tests.passes.test_place_table import damaged, is_table, random_graph, with_unusual
+from tests.tables import block_bytes, read_all_as_tables, unmade
 from toolkit.errors import GraphmillError
 from toolkit.formats import graphdef, node_bytes
-from toolkit.formats.node_table import NodeTable
 from toolkit.formats.placement_rules import parse_rules
 from toolkit.graph.check import check, require_valid
 from toolkit.graph.device import DeviceSpec
-from toolkit.graph.graph import Graph
 from toolkit.passes import partition_table
 from toolkit.passes.base import run_pass
 from toolkit.passes.costs import CrossingBytes
@@ -37,22 +35,13 @@ DEVICES = [
 @pytest.fixture(autouse=True)
 def few(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tables are read of graphs of any size, and kept however many nodes are made."""
-    monkeypatch.setattr(node_bytes, "_MANY", 1)
+    read_all_as_tables(monkeypatch)
     monkeypatch.setattr(partition_table, "MOST_MADE", 2.0)
 
 
-@pytest.fixture(scope="module")
-def block(tmp_path_factory: pytest.TempPathFactory) -> bytes:
-    path = tmp_path_factory.mktemp("graphs") / "block.pb"
-    write_graph(path, 700)
-    return path.read_bytes()
-
-
-def unmade(data: bytes) -> Graph:
-    graph = graphdef.from_bytes(data)
-    assert graph is not None
-    assert isinstance(graph.unmade, NodeTable)
-    return graph
+@pytest.fixture
+def block() -> bytes:
+    return block_bytes()
 
 
 def facts(parts: Partitioned) -> Any:

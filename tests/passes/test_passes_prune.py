@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.passes.edits import small
 from tests.passes.graphs import F, from_tensorflow, random_dag, run_in_tensorflow, to_tensorflow, variable
 from toolkit.errors import GraphmillError, UsageError
 from toolkit.graph.graph import Graph
@@ -55,16 +56,6 @@ def test_same_numbers_with_any_tensors_fed(tf: Any, seed: int) -> None:
     assert set(result.report["unused_feeds"]) == set(fed) - set(result.report["feeds"])
     again = run_pass(Prune(tuple(renamed), tuple(wanted)), result.graph)
     assert not again.modified and len(again.graph) == len(result.graph)
-
-
-def small() -> Graph:
-    graph = Graph()
-    x = graph.add("Placeholder", "x", attrs={"dtype": F, "shape": Shape([None, 2])})
-    h = graph.add("Tanh", "h", [x], attrs={"T": F})
-    pair = graph.add("IdentityN", "pair", [h, x], attrs={"T": [F, F]})
-    graph.add("AddV2", "y", [pair.output(0), pair.output(1)], attrs={"T": F})
-    graph.add("Neg", "unused", [h], attrs={"T": F})
-    return graph
 
 
 def test_fed_node_becomes_a_placeholder_of_its_name() -> None:

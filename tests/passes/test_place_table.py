@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from schemas.graph_pb2 import GraphDef
-from tests.bench.large_graphs import write_graph
 from tests.formats.test_node_table import CHANGES, Change
 from tests.passes.graphs import plain_config
+from tests.tables import block_bytes, read_all_as_tables, unmade
 from toolkit.errors import GraphmillError
-from toolkit.formats import graphdef, node_bytes
+from toolkit.formats import graphdef
 from toolkit.formats.node_table import NodeTable
 from toolkit.formats.placement_rules import parse_rules
 from toolkit.graph.device import DeviceSpec
@@ -47,21 +47,12 @@ WISHES = [
 @pytest.fixture(autouse=True)
 def few(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tables are read of graphs of any size."""
-    monkeypatch.setattr(node_bytes, "_MANY", 1)
+    read_all_as_tables(monkeypatch)
 
 
-@pytest.fixture(scope="module")
-def block(tmp_path_factory: pytest.TempPathFactory) -> bytes:
-    path = tmp_path_factory.mktemp("graphs") / "block.pb"
-    write_graph(path, 700)
-    return path.read_bytes()
-
-
-def unmade(data: bytes) -> Graph:
-    graph = graphdef.from_bytes(data)
-    assert graph is not None
-    assert isinstance(graph.unmade, NodeTable)
-    return graph
+@pytest.fixture
+def block() -> bytes:
+    return block_bytes()
 
 
 def outcome(graph: Graph, place: Place) -> Any:

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from contextlib import nullcontext
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from toolkit.client import array_ops, ops
 from toolkit.client.base_variable import BaseVariable, safe_ops
@@ -75,16 +75,40 @@ def Variable(  # noqa: N802 (the field's own name)
     return created(_make_variable, given)
 
 
+class _Wanted(NamedTuple):
+    """What a variable shall be (`Variable`); dtype and shape are those that were asked for, if any."""
+
+    initial_value: InitialValue
+    trainable: bool
+    validate_shape: bool
+    caching_device: Any
+    dtype: DType | None
+    constraint: Callable[[Tensor], Tensor] | None
+    shape: Shape | None
+
+    @property
+    def from_function(self) -> bool:
+        """Whether the initial value is made by a function."""
+        return callable(self.initial_value)
+
+
 def _make_variable(
     initial_value: InitialValue, trainable: bool, collections: Iterable[str] | None, validate_shape: bool,
     caching_device: Any, name: str | None, dtype: DTypeLike, constraint: Callable[[Tensor], Tensor] | None,
     use_resource: bool, shape: Any,
 ) -> BaseVariable:  # fmt: skip
-    wanted = list(collections) if collections is not None else [GraphKeys.GLOBAL_VARIABLES]
-    if trainable and GraphKeys.TRAINABLE_VARIABLES not in wanted:
-        wanted.append(GraphKeys.TRAINABLE_VARIABLES)
-    dtype = None if dtype is None else as_dtype(dtype).base
-    known = None if shape is None else as_shape(shape)
+    keys = list(collections) if collections is not None else [GraphKeys.GLOBAL_VARIABLES]
+    if trainable and GraphKeys.TRAINABLE_VARIABLES not in keys:
+        keys.append(GraphKeys.TRAINABLE_VARIABLES)
+    wanted = _Wanted(
+        initial_value,
+        bool(trainable),  # of 2015, `Variable(value, float32)`, gives a type where `trainable` is by now
+        validate_shape,
+        caching_device,
+        None if dtype is None else as_dtype(dtype).base,
+        constraint,
+        None if shape is None else as_shape(shape),
+    )
     make = _make_resource if use_resource else _make_ref
     owner = get_default_graph().variables_graph
     if isinstance(initial_value, Tensor) and initial_value.graph is not owner:
@@ -92,10 +116,13 @@ def _make_variable(
             f"the initial value of variable '{name or 'Variable'}' is made in a function, which it outlives; "
             "pass a function or an array"
         )
-    with owner.as_default() if owner is not get_default_graph() else nullcontext():
-        # of 2015, `Variable(value, float32)`, gives a type where `trainable` is by now
-        variable = make(initial_value, bool(trainable), validate_shape, caching_device, name, dtype, constraint, known)
-    variable.graph.add_to_collections(wanted, variable)
+    with (
+        owner.as_default() if owner is not get_default_graph() else nullcontext(),
+        init_scope(),
+        name_scope(name, "Variable", [] if wanted.from_function else [initial_value]) as scope,
+    ):
+        variable = make(wanted, scope)
+    variable.graph.add_to_collections(keys, variable)
     return variable
 
 
@@ -114,81 +141,59 @@ def _check_initial(value: Tensor, name: str, validate_shape: bool, made_here: bo
         )
 
 
-def _make_ref(
-    initial_value: InitialValue,
-    trainable: bool,
-    validate_shape: bool,
-    caching_device: Any,
-    name: str | None,
-    dtype: DType | None,
-    constraint: Callable[[Tensor], Tensor] | None,
-    shape: Shape | None,
-) -> RefVariable:
-    from_function = callable(initial_value)
-    with init_scope(), name_scope(name, "Variable", [] if from_function else [initial_value]) as scope:
-        graph = get_default_graph()
-        own_name = scope[:-1]
-        # A function's nodes belong with a variable that does not exist yet: say so by attribute.
-        here = graph.attr_scope({"_class": [f"loc:@{own_name}"]}) if from_function else nullcontext()
-        with here:
-            if from_function:
-                with graph.name_scope("Initializer"), graph.device(None):
-                    first = _first_value(graph, initial_value, dtype)
-            else:
-                first = _first_value(graph, initial_value, dtype)
-            _check_initial(first, own_name, validate_shape, from_function)
-            size = shape or (first.static_shape if validate_shape else Shape(None))
-            handle: Tensor = ops.variable_v2(shape=size, dtype=first.dtype.base, name=scope)
-        if validate_shape:
-            handle.set_shape(size)
-        safe = guard_uninitialized(own_name, first)
-        assign: Tensor = ops.assign(handle, safe, use_locking=True, validate_shape=validate_shape)
-        place = graph.device(caching_device) if caching_device is not None else graph.colocate_with(handle.op)
-        with place:
-            snapshot = array_ops.identity(handle, name="read")
-        variable = RefVariable(handle, handle.dtype, size, first, assign.op, snapshot, trainable, constraint)
-        variable.safe_initial_value = safe
-        return variable
-
-
-def _make_resource(
-    initial_value: InitialValue,
-    trainable: bool,
-    validate_shape: bool,
-    caching_device: Any,
-    name: str | None,
-    dtype: DType | None,
-    constraint: Callable[[Tensor], Tensor] | None,
-    shape: Shape | None,
-) -> ResourceVariable:
-    from_function = callable(initial_value)
-    with init_scope(), name_scope(name, "Variable", [] if from_function else [initial_value]) as scope:
-        graph = get_default_graph()
-        own_name = scope[:-1]
-        with graph.attr_scope({"_class": [f"loc:@{own_name}"]}):
+def _make_ref(wanted: _Wanted, scope: str) -> RefVariable:
+    graph, own_name = get_default_graph(), scope[:-1]
+    # A function's nodes belong with a variable that does not exist yet: say so by attribute.
+    here = graph.attr_scope({"_class": [f"loc:@{own_name}"]}) if wanted.from_function else nullcontext()
+    with here:
+        if wanted.from_function:
             with graph.name_scope("Initializer"), graph.device(None):
-                first = _first_value(graph, initial_value, dtype)
-            _check_initial(first, own_name, validate_shape, from_function)
-            size = shape or first.static_shape
-            handle: Tensor = ops.var_handle_op(
-                dtype=first.dtype.base, shape=size, shared_name=own_name, name=own_name + "/"
-            )
-        with graph.name_scope("IsInitialized"):
-            ops.var_is_initialized_op(handle)
-        safe = guard_uninitialized(own_name, first)
-        with (
-            graph.name_scope("Assign") as assign_scope,
-            graph.colocate_with(None, ignore_existing=True),
-            graph.device(handle.device),
-        ):
-            assign: Operation = ops.assign_variable_op(handle, safe, name=assign_scope)
-        with graph.name_scope("Read"), graph.device(handle.device):
-            snapshot: Tensor = ops.read_variable_op(handle, dtype=first.dtype.base)
-        if snapshot.static_shape.rank is None:
-            snapshot.set_shape(size)
-        variable = ResourceVariable(handle, first.dtype.base, size, first, assign, snapshot, trainable, constraint)
-        variable.safe_initial_value = safe
-        return variable
+                first = _first_value(graph, wanted.initial_value, wanted.dtype)
+        else:
+            first = _first_value(graph, wanted.initial_value, wanted.dtype)
+        _check_initial(first, own_name, wanted.validate_shape, wanted.from_function)
+        size = wanted.shape or (first.static_shape if wanted.validate_shape else Shape(None))
+        handle: Tensor = ops.variable_v2(shape=size, dtype=first.dtype.base, name=scope)
+    if wanted.validate_shape:
+        handle.set_shape(size)
+    safe = guard_uninitialized(own_name, first)
+    assign: Tensor = ops.assign(handle, safe, use_locking=True, validate_shape=wanted.validate_shape)
+    cached_at = wanted.caching_device
+    with graph.device(cached_at) if cached_at is not None else graph.colocate_with(handle.op):
+        snapshot = array_ops.identity(handle, name="read")
+    variable = RefVariable(handle, handle.dtype, size, first, assign.op, snapshot, wanted.trainable, wanted.constraint)
+    variable.safe_initial_value = safe
+    return variable
+
+
+def _make_resource(wanted: _Wanted, scope: str) -> ResourceVariable:
+    graph, own_name = get_default_graph(), scope[:-1]
+    with graph.attr_scope({"_class": [f"loc:@{own_name}"]}):
+        with graph.name_scope("Initializer"), graph.device(None):
+            first = _first_value(graph, wanted.initial_value, wanted.dtype)
+        _check_initial(first, own_name, wanted.validate_shape, wanted.from_function)
+        size = wanted.shape or first.static_shape
+        handle: Tensor = ops.var_handle_op(
+            dtype=first.dtype.base, shape=size, shared_name=own_name, name=own_name + "/"
+        )
+    with graph.name_scope("IsInitialized"):
+        ops.var_is_initialized_op(handle)
+    safe = guard_uninitialized(own_name, first)
+    with (
+        graph.name_scope("Assign") as assign_scope,
+        graph.colocate_with(None, ignore_existing=True),
+        graph.device(handle.device),
+    ):
+        assign: Operation = ops.assign_variable_op(handle, safe, name=assign_scope)
+    with graph.name_scope("Read"), graph.device(handle.device):
+        snapshot: Tensor = ops.read_variable_op(handle, dtype=first.dtype.base)
+    if snapshot.static_shape.rank is None:
+        snapshot.set_shape(size)
+    variable = ResourceVariable(
+        handle, first.dtype.base, size, first, assign, snapshot, wanted.trainable, wanted.constraint
+    )
+    variable.safe_initial_value = safe
+    return variable
 
 
 # -- initial values that depend on other variables ------------------------------------------------------------
