@@ -24,7 +24,7 @@ def explain(emitted: Executable, notes: Sequence[str], guards: int) -> list[str]
     primitives = _primitives(emitted)
     arguments = ", ".join(_tensor(value) for value in emitted.block.arguments if value is not None)
     lines = [f"plan for ({arguments}): {len(operations)} steps, {primitives} oneDNN primitives"]
-    lines.append(f"  arena {_bytes(emitted.layout.size)}, packed constants {_bytes(emitted.packed_bytes())}")
+    lines.append(f"  arena {_bytes(emitted.layout.size)}, packed constants {_bytes(sum(emitted.packed().values()))}")
     if guards:
         lines.append(f"  {guards} variable(s) taken as constants; the plan is made anew when one of them changes")
     turned, copies = _turned(emitted)

@@ -40,6 +40,8 @@ class Plan:
     Attributes:
         turn: what its steps take of the machine; None where they may have to wait for others (effects).
         replays: its instances may be recorded (`backends.base.Replays`).
+        packed: bytes of its packed constants by their addresses; some are other plans' too.
+        nbytes: of these and an arena.
     """
 
     def __init__(self, emitted: Executable, guards: list[Guard], excluded: list[str], turn: Turn | None = None):
@@ -48,7 +50,8 @@ class Plan:
         self.guards = guards
         self._excluded = excluded
         self.replays = emitted.replays
-        self.nbytes = emitted.packed_bytes() + emitted.layout.size
+        self.packed = emitted.packed()
+        self.nbytes = sum(self.packed.values()) + emitted.layout.size
         self._free: list[Instance] = []
         # most initialisers run once in a session; those that run again do not pay for it again and again
         self._gives_back = emitted.initialises and emitted.layout.size >= _GIVEN_BACK
@@ -180,7 +183,7 @@ class SharedPlan:
 
     def __init__(self, share: Plan, shares: Shares):
         self.share = share
-        self.emitted, self.guards, self.nbytes = share.emitted, share.guards, share.nbytes
+        self.emitted, self.guards, self.packed, self.nbytes = share.emitted, share.guards, share.packed, share.nbytes
         self.notes = [*share.notes, "the batch is run in shares, one for each thread"]
         self.turn = share.turn
         self.holds = share.holds

@@ -292,11 +292,18 @@ class CompiledExecutor:
             if current() is not None:
                 plan.make_ready()
             self._plans[key] = plan
-            while len(self._plans) > 1 and (
-                len(self._plans) > _MAX_PLANS or sum(each.nbytes for each in self._plans.values()) > _MAX_BYTES
-            ):
+            while len(self._plans) > 1 and (len(self._plans) > _MAX_PLANS or self._held() > _MAX_BYTES):
                 self._let_go(self._plans.popitem(last=False)[1])
             return plan
+
+    def _held(self) -> int:
+        """Bytes of all plans; a packed constant that several have counts once."""
+        packed: dict[int, int] = {}
+        arenas = 0
+        for plan in self._plans.values():
+            packed |= plan.packed
+            arenas += plan.emitted.layout.size
+        return arenas + sum(packed.values())
 
     def _let_go(self, plan: Plan | SharedPlan) -> None:
         """Have memory given back once it is much: plans are full of cycles, and the collector does not see sizes."""

@@ -170,8 +170,8 @@ class Executable(Protocol):
         """The implementations that a library chose, by operation."""
         ...
 
-    def packed_bytes(self) -> int:
-        """Bytes of constants in layouts of their own, those of loops included."""
+    def packed(self) -> dict[int, int]:
+        """Constants in layouts of their own, those of loops included: by address (plans may share them), bytes."""
         ...
 
     def instantiate(self) -> Instance:

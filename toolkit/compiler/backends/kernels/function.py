@@ -95,9 +95,9 @@ class KernelFunction:
         """No library chose anything."""
         return {}
 
-    def packed_bytes(self) -> int:
+    def packed(self) -> dict[int, int]:
         """Nothing is packed."""
-        return 0
+        return {}
 
     def instantiate(self) -> KernelFunction:
         """Itself."""

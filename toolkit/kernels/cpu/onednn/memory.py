@@ -125,25 +125,28 @@ class Memory:
         offset: bytes from the start of `place`.
         keep: what else must live as long.
 
+    Attributes:
+        start: the address that it was made with; 0 where it is pointed to its array later.
+
     Raises:
         InternalError: the array has fewer bytes than the descriptor, or is of another type.
     """
 
-    __slots__ = ("desc", "handle", "keep", "size")
+    __slots__ = ("desc", "handle", "keep", "size", "start")
 
     def __init__(self, desc: Desc, place: Array | None = None, offset: int = 0, keep: Any = None):
         library = require()
         self.desc = desc
         self.size = desc.size
-        start = 0
+        self.start = 0
         if place is not None:
             _check_type(desc, place)
-            start = (
+            self.start = (
                 address_of_view(place, self.size)
                 if offset == 0
                 else address(place, offset + self.size, offset) + offset
             )
-        self.handle = ctypes.c_void_p(library.new("dnnl_memory_create", desc.handle, library.engine, start))
+        self.handle = ctypes.c_void_p(library.new("dnnl_memory_create", desc.handle, library.engine, self.start))
         self.keep = (desc, place, keep)
 
     def __del__(self) -> None:

@@ -195,16 +195,20 @@ class Emitted:
             found.setdefault(operation, []).append(primitive.implementation)
         return found
 
-    def packed_bytes(self) -> int:
-        """Bytes of constants in layouts that primitives and kernels want, those of loops included."""
+    def packed(self) -> dict[int, int]:
+        """Constants in layouts that primitives and kernels want, those of loops included: by address, their bytes."""
         emitter = self._emitter
         prepared = [
             region.operands for _, given in emitter.natives for region in given if isinstance(region, PreparedPrimitive)
         ]
         lists = [*(operands for _, _, operands in emitter.calls), *prepared]
-        fixed = {id(memory): memory for operands in lists for _, memory, _ in operands if isinstance(memory, Memory)}
-        kept = sum(thing.nbytes for thing in emitter.keep if isinstance(thing, np.ndarray))
-        return kept + sum(memory.desc.size for memory in fixed.values()) + sum(e.packed_bytes() for e in self.inner)
+        found = {memory.start: memory.size for each in lists for _, memory, _ in each if isinstance(memory, Memory)}
+        for thing in emitter.keep:
+            if isinstance(thing, np.ndarray):
+                found[thing.ctypes.data] = thing.nbytes
+        for each in self.inner:
+            found |= each.packed()
+        return found
 
     def instantiate(self) -> ArenaInstance:
         """The function with an arena of its own; one thread may run it at a time."""

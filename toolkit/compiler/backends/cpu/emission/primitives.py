@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 from toolkit.compiler.backends.cpu.emission.emit import Emitter
+from toolkit.compiler.backends.cpu.emission.interning import interned
 from toolkit.compiler.backends.cpu.networks.operations import PackedGemm
 from toolkit.compiler.ir import relations
 from toolkit.compiler.ir.errors import NotSupportedError
@@ -51,7 +52,7 @@ def fixed(array: Any, desc: Desc | None = None) -> Memory:
 
 
 def packed(array: Any, plain: Desc, wanted: Desc) -> Memory:
-    """A constant, which may be a transposed view, in the layout that a primitive wants.
+    """A constant, which may be a transposed view, in the layout that a primitive wants; interned.
 
     Args:
         plain: the array's own layout.
@@ -59,9 +60,11 @@ def packed(array: Any, plain: Desc, wanted: Desc) -> Memory:
     source = Memory(plain, array)
     if plain.same(wanted):
         return source
-    target = Memory(wanted, aligned(wanted.size, "a packed constant"))
+    bytes_of = aligned(wanted.size, "a packed constant")
+    target = Memory(wanted, bytes_of)
     execute(reorder(plain, wanted), [(Arg.SRC, source), (Arg.DST, target)])
-    return target
+    known = interned(bytes_of)
+    return target if known is bytes_of else Memory(wanted, known)
 
 
 def converted(emitter: Emitter, operand: Any, plain: Desc, wanted: Desc) -> tuple[Any, Desc | None]:
