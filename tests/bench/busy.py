@@ -1,8 +1,10 @@
 """Steps on a machine that is not one's own: with neighbours, a quota, one processor; in processes as users start them.
 
 Nobody is told how many threads to use. Each round starts a process of every engine in turn, lets it run for a while (an
-engine that looks around finds out where it is) and times its steps. There are two figures for each engine: the median
-of its processes and the worst of them, for a process that settles badly stays so as long as it lives.
+engine that looks around finds out where it is) and times its steps. A process's figure is the mean of its steps: the
+median would not see that a process with a quota rushes through half of each period and stands still in the other. There
+are two figures for each engine: the median of its processes and the worst of them, for a process that settles badly
+stays so as long as it lives.
 """
 
 from __future__ import annotations
@@ -56,8 +58,8 @@ def rows(workload: Workload, condition: str, place: Place, settings: Settings) -
             if OURS not in taken:
                 return
     mine = taken.pop(OURS)
-    ours = [1e3 * burst.median for burst in mine]
-    figures = {side: [1e3 * burst.median for burst in bursts] for side, bursts in taken.items()}
+    ours = [1e3 * burst.mean for burst in mine]
+    figures = {side: [1e3 * burst.mean for burst in bursts] for side, bursts in taken.items()}
     for side, theirs in figures.items():
         wrong = _disagreement(workload, mine, taken[side]) if side == "tensorflow" else ""
         row = compare(f"{title}, median", side, "ms", (ours, theirs), None, place.said)

@@ -61,6 +61,37 @@ def test_one_core_is_one_of_those_that_there_are() -> None:
 
 
 @pytest.mark.parametrize("version", [1, 2])
+def test_one_core_is_a_control_groups(version: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(conditions, "MOUNT", tmp_path)
+    if version == 2:
+        (tmp_path / "cgroup.controllers").touch()
+    else:
+        (tmp_path / "cpuset").mkdir()
+        (tmp_path / "cpuset" / "cpuset.mems").write_text("0-1\n")
+    core = str(min(os.sched_getaffinity(0)))
+    with conditions.one_core() as place:
+        (group,) = tmp_path.glob("**/graphmill-bench-*")
+        assert _asked(place, "import os; print(*os.sched_getaffinity(0))") == core
+        assert (group / "cgroup.procs").read_text() == "0"  # whoever writes it
+        written = {each.name: each.read_text() for each in group.glob("cpuset.*")}
+        assert written == {"cpuset.cpus": core} | ({} if version == 2 else {"cpuset.mems": "0-1"})
+        for each in group.iterdir():
+            each.unlink()  # which a control group's files need not be
+    assert not group.exists()
+
+
+def test_one_core_without_control_groups_is_by_affinity(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(conditions, "MOUNT", tmp_path / "none")
+    with conditions.one_core() as place:
+        assert _asked(place, "import os; print(len(os.sched_getaffinity(0)))") == "1"
+    assert "affinity alone" in place.said
+
+
+def test_a_process_that_stood_still_has_a_longer_step() -> None:
+    assert Burst([0.001] * 9 + [0.011], {}).mean == pytest.approx(0.002)
+
+
+@pytest.mark.parametrize("version", [1, 2])
 def test_a_quota_is_half_of_the_processors(version: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(conditions, "MOUNT", tmp_path)
     if version == 2:

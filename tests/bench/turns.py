@@ -12,7 +12,7 @@ import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from statistics import median
+from statistics import fmean, median
 from typing import Any
 
 import numpy as np
@@ -162,6 +162,11 @@ class Burst:
     @property
     def median(self) -> float:
         return median(self.seconds)
+
+    @property
+    def mean(self) -> float:
+        """What a step takes with the pauses that a few of them have: a process that used up its quota stands still."""
+        return fmean(self.seconds)
 
 
 @dataclass
