@@ -56,6 +56,12 @@ def _serving(settings: Settings) -> Iterable[Result]:
     return serving.run(settings)
 
 
+def _probes(settings: Settings) -> Iterable[Result]:
+    from tests.bench import probes
+
+    return probes.run(settings)
+
+
 def _startup(settings: Settings) -> Iterable[Result]:
     from tests.bench import startup
 
@@ -143,6 +149,7 @@ SUITES: dict[str, tuple[Callable[[Settings], Iterable[Result]], str]] = {
     "inference": (_inference, "batches on Ray beside the same processes without it"),
     "client": (_client, "making graphs by TensorFlow's names, and importing them"),
     "serving": (_serving, "many threads that call one session, beside one caller and beside peers"),
+    "probes": (_probes, "steps that are looked at: traced, and with every number checked, beside plain ones"),
     "busy": (_busy, "steps beside busy neighbours, with half the time, on one processor; each in new processes"),
     "cuda": (_cuda, "networks on a GPU beside PyTorch and JAX, within --seconds; --markdown writes a table"),
 }
@@ -154,7 +161,7 @@ ALL_PEERS = (*PEERS, *on_cards.PEERS)
 BY_NAME = ("busy", "cuda")
 
 #: whose rows have whole commands for sides, or peers of their own: another version takes no part
-COMMANDS = ("startup", "checkpoint", "process", "client", "cluster", "channels", "large", "inference", "cuda")
+COMMANDS = ("startup", "checkpoint", "process", "client", "cluster", "channels", "large", "inference", "probes", "cuda")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
