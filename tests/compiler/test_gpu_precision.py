@@ -12,6 +12,7 @@ import pytest
 from tests import perturbation, tolerance
 from tests.compiler.layers import batch_norm, convolution, normal
 from toolkit import client as gm
+from toolkit.client import functional_flow
 from toolkit.client.gradients import gradients
 from toolkit.kernels.cuda.driver import choose
 from toolkit.kernels.cuda.driver.fake import FakeDriver
@@ -103,6 +104,85 @@ def test_norms_and_products_of_a_transformer(precision: str) -> None:
         return [y, *gradients([gm.reduce_sum(y * normal(6, 24, seed=6))], [x])]
 
     lowered(build, normal(6, 24), precision)
+
+
+@pytest.mark.parametrize("precision", PRECISIONS)
+@pytest.mark.parametrize("form", ["NHWC", "NCHW"])
+def test_depthwise_convolutions(form: str, precision: str) -> None:
+    """Between products, with both gradients."""
+    shape = (2, 6, 5, 4) if form == "NHWC" else (2, 4, 6, 5)
+
+    def build(x: Any) -> list[Any]:
+        w = gm.constant(normal(3, 3, 4, 2, seed=1) / np.float32(3))
+        v = gm.constant(normal(1, 1, 8, 6, seed=2) / np.float32(3))
+        strides = [1, 2, 2, 1] if form == "NHWC" else [1, 1, 2, 2]
+        y = ops.depthwise_conv2d_native(x, w, strides=strides, padding="SAME", data_format=form)
+        z = ops.conv2d(gm.relu(y), v, strides=[1, 1, 1, 1], padding="SAME", data_format=form)
+        return [z, *gradients([gm.reduce_sum(gm.square(z))], [x, w, v])]
+
+    lines = lowered(build, normal(*shape), precision)
+    narrow = {"bf16": "bfloat16", "fp16": "float16"}[precision]
+    made = [line for line in lines if "gpu_depthwise" in line]
+    assert len(made) == 3 and all(f"{narrow} to" in line for line in made), lines
+
+
+def cell(x: Any, h: Any, c: Any, w: Any, b: Any) -> tuple[Any, Any]:
+    """An LSTM's next state."""
+    i, f, g, o = gm.split(gm.bias_add(gm.matmul(gm.concat([x, h], 1), w), b), 4, 1)
+    c = gm.sigmoid(f) * c + gm.sigmoid(i) * gm.tanh(g)
+    return gm.sigmoid(o) * gm.tanh(c), c
+
+
+@pytest.mark.parametrize("precision", PRECISIONS)
+@pytest.mark.parametrize("loop", [gm.while_loop, functional_flow.while_loop], ids=["frames", "functions"])
+def test_loops(loop: Callable[..., Any], precision: str) -> None:
+    """Weights are copied before a loop; what a cell hands on is stored in both types."""
+
+    def build(x: Any) -> list[Any]:
+        w, b = gm.constant(normal(7, 16, seed=1) / np.float32(3)), gm.constant(normal(16, seed=2))
+        w = w * gm.reduce_mean(x)  # no constant: an invariant of the loop
+
+        def body(i: Any, h: Any, c: Any) -> Any:
+            h, c = cell(x * gm.cast(i, gm.float32), h, c, w, b)
+            return [i + 1, h, c]
+
+        zeros = gm.constant(np.zeros((3, 4), np.float32))
+        _, h, c = loop(lambda i, h, c: i < 4, body, [gm.constant(0), zeros, zeros])
+        return [h, c]
+
+    lines = lowered(build, normal(3, 3) + np.float32(1), precision)
+    assert sum("gpu_product " in line for line in lines) == 1, lines
+    narrow = [line for line in lines if "gpu_narrow" in line]
+    # before the loop the weights and the first state, in each iteration what is new
+    assert len(narrow) == 2, lines
+
+
+@pytest.mark.parametrize("loop", [gm.while_loop, functional_flow.while_loop], ids=["frames", "functions"])
+def test_loops_that_learn(loop: Callable[..., Any]) -> None:
+    """Losses of an LSTM go down as in float32."""
+    x = normal(3, 3)
+    with gm.Graph().as_default() as graph:
+        w = gm.Variable(normal(7, 16, seed=1) / np.float32(3), use_resource=True)
+        b = gm.Variable(np.zeros(16, np.float32), use_resource=True)
+        zeros, read = gm.constant(np.zeros((3, 4), np.float32)), (w.value(), b.value())
+
+        def body(i: Any, h: Any, c: Any) -> Any:
+            return [i + 1, *cell(gm.constant(x), h, c, *read)]
+
+        _, h, _ = loop(lambda i, h, c: i < 4, body, [gm.constant(0), zeros, zeros], maximum_iterations=4)
+        loss = gm.reduce_mean(gm.square(h - normal(3, 4, seed=3)))
+        step = gm.train.Momentum(0.1, 0.9).minimize(loss)
+        start = gm.global_variables_initializer()
+    losses: dict[str, list[Any]] = {}
+    for precision in ("f32", "bf16"):
+        with Session(graph, devices={"GPU": 1}, precision=precision) as session:
+            session.run(start)
+            losses[precision] = [session.run([loss, step])[0] for _ in range(6)]
+            if precision == "bf16":
+                assert sum("gpu_products" in line for line in session.explain([loss, step])) >= 3
+    assert losses["bf16"][-1] < 0.95 * losses["bf16"][0] and losses["bf16"] != losses["f32"]
+    # four iterations and their gradients, each of which rounds two factors and a result by 2**-9
+    np.testing.assert_allclose(losses["bf16"], losses["f32"], rtol=24 * 2**-9)
 
 
 def test_convolutions_of_volumes() -> None:

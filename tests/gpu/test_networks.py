@@ -22,7 +22,8 @@ WHOLE = [
 
 
 #: with factors of 16 bits
-NARROW = ["tiny perceptron", "tiny residual", "tiny residual momentum", "tiny encoder", "tiny encoder adam"]
+NARROW = ["tiny perceptron", "tiny residual", "tiny residual momentum", "tiny encoder", "tiny encoder adam",
+          "tiny recurrent", "tiny recurrent adam"]  # fmt: skip
 
 
 def _assert_agree(workload: CudaWorkload) -> None:

@@ -53,6 +53,8 @@ KERNELS: dict[str, Callable[[], SimtKernel]] = {
     "convolution i32": lambda: convolutions.convolution_kernel("forward", "i32", "i64", 3),
     "depthwise forward": lambda: depthwise.forward_kernel("half", "i32", 2),
     "depthwise input": lambda: depthwise.input_kernel("float", "i32", 2),
+    "depthwise forward of bfloat": lambda: depthwise.forward_kernel("bfloat", "i32", 2, "float"),
+    "depthwise input of half": lambda: depthwise.input_kernel("half", "i64", 2, "float"),
     "depthwise filter": lambda: depthwise.filter_kernel("bfloat", "i64", 2),
     "transpose": lambda: transposes.transpose_kernel("i16", "i32"),
     **{

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from toolkit.errors import InvalidArgumentError
 from toolkit.kernels.cpu.nn_conv import check_gradient, depthwise_windows, vector_of_sizes
 from toolkit.kernels.cpu.nn_window import Layout, Windows
@@ -21,27 +23,37 @@ def _geometry(windows: Windows, layout: Layout, x_shape: tuple[int, ...], multip
 
 @kernel("DepthwiseConv2dNative", types={"T": FLOATING}, device="GPU")
 def depthwise(op: KernelNode) -> Compute:
-    device = device_of(op.node)
+    return forward_of(op, device_of(op.node))
+
+
+def forward_of(op: KernelNode, device: CudaDevice, dtype: Any = None) -> Compute:
+    """What computes a depthwise convolution.
+
+    Args:
+        dtype: of its result; by default that of its operands.
+    """
     layout, lay_windows = depthwise_windows(op)
 
     def compute(x: GpuArray, w: GpuArray) -> GpuArray:
         last = _last(op, layout, x, "input")
         windows = lay_windows(last, w.shape)
-        return forward(device, windows, layout, last, x, w)
+        return forward(device, windows, layout, last, x, w, dtype)
 
     return compute
 
 
 def forward(
-    device: CudaDevice, windows: Windows, layout: Layout, last: tuple[int, ...], x: GpuArray, w: GpuArray
-) -> GpuArray:
-    """y of x, whose shape with channels last is `last`, and w."""
+    device: CudaDevice, windows: Windows, layout: Layout, last: tuple[int, ...], x: GpuArray, w: GpuArray,
+    dtype: Any = None,
+) -> GpuArray:  # fmt: skip
+    """y of x, whose shape with channels last is `last`, and w; its type is theirs, or float32 of 16-bit floats."""
+    dtype = dtype or x.dtype
     filters = w.shape[2] * w.shape[3]
     spatial = windows.out
     shape = (last[0], filters, *spatial) if layout.channels_first else (last[0], *spatial, filters)
     if not w.nbytes or not x.nbytes:
-        return device.zeros(shape, x.dtype)
-    y = device.empty(shape, x.dtype)
+        return device.zeros(shape, dtype)
+    y = device.empty(shape, dtype)
     if y.nbytes:
         kernels.launch_forward(device, _geometry(windows, layout, last, w.shape[3]), w.shape[3], x, w, y)
     return y
@@ -49,7 +61,11 @@ def forward(
 
 @kernel("DepthwiseConv2dNativeBackpropInput", types={"T": FLOATING}, device="GPU")
 def depthwise_backprop_input(op: KernelNode) -> Compute:
-    device = device_of(op.node)
+    return input_gradient_of(op, device_of(op.node))
+
+
+def input_gradient_of(op: KernelNode, device: CudaDevice, dtype: Any = None) -> Compute:
+    """What computes the gradient by the input; see `forward_of`."""
     layout, lay_windows = depthwise_windows(op)
 
     def compute(sizes: Array, w: GpuArray, dy: GpuArray) -> GpuArray:
@@ -60,8 +76,8 @@ def depthwise_backprop_input(op: KernelNode) -> Compute:
         windows = lay_windows(last, w.shape)
         check_gradient(op, _last(op, layout, dy, "out_backprop"), windows, last[0], w.shape[2] * w.shape[3])
         if not w.nbytes or not dy.nbytes:
-            return device.zeros(shape, dy.dtype)
-        dx = device.empty(shape, dy.dtype)
+            return device.zeros(shape, dtype or dy.dtype)
+        dx = device.empty(shape, dtype or dy.dtype)
         if dx.nbytes:
             kernels.launch_input(device, _geometry(windows, layout, last, w.shape[3]), w.shape[3], w, dy, dx)
         return dx
@@ -71,7 +87,11 @@ def depthwise_backprop_input(op: KernelNode) -> Compute:
 
 @kernel("DepthwiseConv2dNativeBackpropFilter", types={"T": FLOATING}, device="GPU")
 def depthwise_backprop_filter(op: KernelNode) -> Compute:
-    device = device_of(op.node)
+    return filter_gradient_of(op, device_of(op.node))
+
+
+def filter_gradient_of(op: KernelNode, device: CudaDevice, dtype: Any = None) -> Compute:
+    """What computes the gradient by the filter; see `forward_of`."""
     layout, lay_windows = depthwise_windows(op)
 
     def compute(x: GpuArray, sizes: Array, dy: GpuArray) -> GpuArray:
@@ -82,8 +102,8 @@ def depthwise_backprop_filter(op: KernelNode) -> Compute:
         windows = lay_windows(last, shape)
         check_gradient(op, _last(op, layout, dy, "out_backprop"), windows, last[0], shape[2] * shape[3])
         if not x.nbytes or not dy.nbytes:
-            return device.zeros(shape, x.dtype)
-        dw = device.empty(shape, x.dtype)
+            return device.zeros(shape, dtype or x.dtype)
+        dw = device.empty(shape, dtype or x.dtype)
         if dw.nbytes:
             kernels.launch_filter(device, _geometry(windows, layout, last, shape[3]), shape[3], x, dy, dw)
         return dw

@@ -61,7 +61,7 @@ def gather_kernels(
     """
     for operation in block.operations:
         for region in operation.regions():
-            gather_kernels(region, refused, changes_variables)
+            gather_kernels(region, refused, changes_variables, single=single)
     groups = Groups(separate=0)
     operations: list[Operation] = []
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from toolkit.compiler.backends.cuda.narrow_depthwise import DEPTHWISE, DepthwiseCall
 from toolkit.compiler.backends.cuda.narrow_operations import ConvolutionGradient, ProductsCall
 from toolkit.compiler.backends.cuda.operations import LibraryConvolution
 from toolkit.compiler.ir.block import Block
@@ -66,6 +67,11 @@ def replace_products(block: Block, refused: Refused) -> None:
             first, dy = operation.inputs[index], operation.inputs[2]
             if _is_dense(first) and _is_dense(dy):
                 operation.become(ConvolutionGradient, by=by, first=first, dy=dy)
+        elif operation.op in DEPTHWISE:
+            makes, places = DEPTHWISE[operation.op]
+            first, second = (operation.inputs[at] for at in places)
+            if _is_dense(first) and _is_dense(second):
+                operation.become(DepthwiseCall, makes=makes, first=first, second=second)
 
 
 def handed_on(operation: Operation, refused: Refused) -> list[Value]:

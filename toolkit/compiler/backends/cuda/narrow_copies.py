@@ -1,8 +1,8 @@
-"""Copies of float32 values in 16 bits: by the kernel that makes them, or many by one launch."""
+"""Copies of float32 values in 16 bits: by the kernel that makes them, many by one launch, or from outside a loop."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from toolkit.compiler.backends.cuda.convolutions import stays
@@ -10,6 +10,7 @@ from toolkit.compiler.backends.cuda.narrow_operations import NarrowCopies
 from toolkit.compiler.backends.cuda.operations import FusedCall
 from toolkit.compiler.ir.block import Block
 from toolkit.compiler.ir.operation import Operation
+from toolkit.compiler.ir.operations.calls import Loop
 from toolkit.compiler.ir.value import Value
 from toolkit.kernels.tensors import F32
 
@@ -20,13 +21,16 @@ class Copies:
     Args:
         dtype: theirs.
         keeps: what is made of variables is kept until these are changed.
+        given: arguments of the block whose copies can be had from outside.
 
     Attributes:
         made: the copies that kernels of fused operations store.
+        outside: the arguments of which copies are wanted from outside, with these.
     """
 
-    def __init__(self, block: Block, dtype: Any, *, keeps: bool):
-        self._block, self._dtype, self._keeps = block, dtype, keeps
+    def __init__(self, block: Block, dtype: Any, *, keeps: bool, given: Collection[Value] = ()):
+        self._block, self._dtype, self._keeps, self._given = block, dtype, keeps, given
+        self.outside: dict[Value, Value] = {}
         self._positions = block.positions()
         self._of: dict[tuple[Value, Any], Value] = {}
         self._wanted: list[tuple[Operation, Value, Value]] = []  # who wants it first, what, the copy
@@ -38,21 +42,38 @@ class Copies:
         if moved:
             operation.replace_operands(moved)
 
-    def _copy(self, operation: Operation, value: Value) -> Value:
+    def take_in(self, loop: Loop, places: Collection[int]) -> None:
+        """Let a loop take copies of those of its operands that are float32."""
+        count = len(loop.states)
+        given = [
+            self._copy(loop, value) if place in places and value.dtype == F32 else value
+            for place, value in enumerate(loop.inputs)
+        ]
+        loop.states, loop.invariants = tuple(given[:count]), tuple(given[count:])
+
+    def stored(self, value: Value) -> Value:
+        """The copy of what a kernel of fused operations makes: that stores both."""
         producer = value.producer
-        fused = isinstance(producer, FusedCall) and producer.block is self._block
-        key = (value, None if fused else operation.conditions)
+        assert isinstance(producer, FusedCall)
+        found = self._of.get((value, None))
+        if found is None:
+            found = self._of[value, None] = Value(self._dtype, value.shape)
+            place = producer.stores[producer.outputs.index(value)]
+            producer.set_outputs([*producer.outputs, found])
+            producer.stores = (*producer.stores, place)
+            self.made.add(found)
+        return found
+
+    def _copy(self, operation: Operation, value: Value) -> Value:
+        if value in self._given:
+            return self.outside.setdefault(value, Value(self._dtype, value.shape))
+        if isinstance(value.producer, FusedCall) and value.producer.block is self._block:
+            return self.stored(value)
+        key = (value, operation.conditions)
         found = self._of.get(key)
         if found is None:
             found = self._of[key] = Value(self._dtype, value.shape)
-            if fused:
-                assert isinstance(producer, FusedCall)
-                place = producer.stores[producer.outputs.index(value)]
-                producer.set_outputs([*producer.outputs, found])
-                producer.stores = (*producer.stores, place)
-                self.made.add(found)
-            else:
-                self._wanted.append((operation, value, found))
+            self._wanted.append((operation, value, found))
         return found
 
     def put(self) -> None:

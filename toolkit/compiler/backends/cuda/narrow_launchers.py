@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
+from toolkit.compiler.backends.cuda.narrow_depthwise import DepthwiseCall
 from toolkit.compiler.backends.cuda.narrow_operations import ConvolutionGradient, NarrowCopies, ProductsCall, WideSum
 from toolkit.compiler.ir import relations
 from toolkit.kernels.cuda.conversions import converted
@@ -14,6 +17,7 @@ from toolkit.kernels.cuda.filters import Filters
 from toolkit.kernels.cuda.memory import GpuArray
 from toolkit.kernels.cuda.prepared import Prepared
 from toolkit.kernels.cuda.products import batches, multiply
+from toolkit.kernels.gpu import nn_depthwise
 from toolkit.kernels.gpu.nn_conv import gradient_layer
 from toolkit.kernels.gpu.reduce_launch import collapse, reduce_array
 from toolkit.kernels.gpu.reduction import reduction_of
@@ -76,6 +80,21 @@ def _gradient(device: CudaDevice, operation: ConvolutionGradient) -> Launch:
     return launch
 
 
+def _depthwise(device: CudaDevice, operation: DepthwiseCall) -> Launch:
+    node, dtype, makes = KernelNode(operation.step.node), operation.output.dtype, operation.makes
+    of = {
+        "result": nn_depthwise.forward_of, "input": nn_depthwise.input_gradient_of,
+        "filter": nn_depthwise.filter_gradient_of,
+    }[makes]  # fmt: skip
+    compute, sizes = of(node, device, dtype), np.array(relations.shape(operation.output), np.int32)
+
+    def launch(first: GpuArray, second: GpuArray) -> list[GpuArray]:
+        given = {"result": (first, second), "input": (sizes, first, second), "filter": (first, sizes, second)}[makes]
+        return [compute(*given)]
+
+    return launch
+
+
 def _sum(device: CudaDevice, operation: WideSum) -> Launch:
     x, out = operation.x, operation.output
     runs, shape = collapse(relations.shape(x), operation.axes), relations.shape(out)
@@ -92,5 +111,6 @@ NARROW_LAUNCHERS: dict[type, Callable[[CudaDevice, Any], Launch]] = {
     NarrowCopies: _copies,
     ProductsCall: _products,
     ConvolutionGradient: _gradient,
+    DepthwiseCall: _depthwise,
     WideSum: _sum,
 }

@@ -4,16 +4,20 @@ Matrix products, convolutions and their gradients take 16 bits and add in float3
 hand on to them, is stored in 16 bits; kernels of fused operations widen what they load, compute in float32, and round
 what they store. Everything else stays float32: results, variables and their updates, what softmax and logarithms
 are computed of, sums, statistics of norms, losses. A tensor that both kinds take is written in both types by the kernel
-that makes it; weights are copied, many by one launch, and kept where the program does not learn.
+that makes it; weights are copied, many by one launch, and kept where the program does not learn. So it is in the
+bodies of loops, which get copies of what all their iterations read from outside (`narrow_loops`).
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from toolkit.compiler.backends.cuda.chains import learns
 from toolkit.compiler.backends.cuda.narrow_calls import axes_of, handed_on, reductions, replace_products
 from toolkit.compiler.backends.cuda.narrow_copies import Copies
+from toolkit.compiler.backends.cuda.narrow_depthwise import DepthwiseCall
+from toolkit.compiler.backends.cuda.narrow_loops import given_from_outside, next_of_states, take_from_outside
 from toolkit.compiler.backends.cuda.narrow_operations import ConvolutionGradient, ProductsCall, WideSum
 from toolkit.compiler.backends.cuda.operations import (
     ChannelGradients,
@@ -26,6 +30,7 @@ from toolkit.compiler.backends.cuda.operations import (
 from toolkit.compiler.backends.cuda.strided_operations import StridedProduct
 from toolkit.compiler.ir.block import Block
 from toolkit.compiler.ir.operation import Operation
+from toolkit.compiler.ir.operations.calls import Loop
 from toolkit.compiler.ir.value import Value
 from toolkit.kernels.gpu.nests import NestStep
 from toolkit.kernels.gpu.row_nests import ROW_OPS
@@ -36,22 +41,43 @@ from toolkit.kernels.tensors import F32
 #: activations and their gradients (gelu's has one of -x * x / 2), where they move no more than the number itself
 _EXACT = frozenset({*ROW_OPS, "Expm1", "Log", "Log1p"})
 _EXACT_OF_ROWS = _EXACT | {"Exp"}
-_PRODUCTS = (LibraryProduct, StridedProduct, ProductsCall, LibraryConvolution, ConvolutionGradient)
+_PRODUCTS = (LibraryProduct, StridedProduct, ProductsCall, LibraryConvolution, ConvolutionGradient, DepthwiseCall)
+#: of loops, which of their operands their iterations want in 16 bits, by places
+_Loops = Mapping[Loop, Collection[int]]
 
 
 def lower_precision(block: Block, dtype: Any, refused: Any) -> None:
     """Have products multiply 16-bit floats, behind the passes that put operations together.
 
-    The bodies of loops stay as they are: their weights would be converted in each iteration.
-
     Args:
         dtype: bfloat16 or float16.
         refused: whether an operation must stay a call.
     """
+    _lower(block, dtype, refused, keeps=not learns(block))
+
+
+def _lower(
+    block: Block, dtype: Any, refused: Any, *, keeps: bool, given: Collection[Value] = ()
+) -> tuple[dict[Value, Value], dict[Value, Value]]:
+    """Likewise, of the body of a loop too.
+
+    Args:
+        keeps: the program does not learn: copies of its variables are kept.
+        given: arguments whose copies can be had from outside.
+
+    Returns:
+        those of which copies are wanted, with these; and the loop's states among them, with the copies of their next
+        values.
+    """
+    loops = {
+        operation: _lower_loop(operation, dtype, refused, keeps=keeps)
+        for operation in block.operations
+        if isinstance(operation, Loop)
+    }
     replace_products(block, refused)
-    if not any(isinstance(operation, _PRODUCTS) for operation in block):
-        return
-    inner = _inner(block, refused)
+    if not any(loops.values()) and not any(isinstance(operation, _PRODUCTS) for operation in block):
+        return {}, {}
+    inner = _inner(block, refused, loops)
     narrow: set[Value] = set()
     for operation in block.operations:
         if isinstance(operation, (*_PRODUCTS, FusedCall)) or handed_on(operation, refused):
@@ -64,35 +90,48 @@ def lower_precision(block: Block, dtype: Any, refused: Any) -> None:
             )  # fmt: skip
     for value in narrow:
         value.dtype = dtype
-    copies = Copies(block, dtype, keeps=not learns(block))
+    copies = Copies(block, dtype, keeps=keeps, given=given)
     for operation in block.operations:
-        copies.take(operation, _wanted(operation, dtype, refused))
+        if isinstance(operation, Loop):
+            copies.take_in(operation, loops[operation])
+        else:
+            copies.take(operation, _wanted(operation, dtype, refused))
+    following = {state: copies.stored(value) for state, value in next_of_states(block, copies.outside).items()}
     copies.put()
     for operation in block.operations:
         if isinstance(operation, FusedCall):
             _widen(operation, narrow | copies.made)
+    return copies.outside, following
 
 
-def _inner(block: Block, refused: Any) -> set[Value]:
+def _lower_loop(loop: Loop, dtype: Any, refused: Any, *, keeps: bool) -> Collection[int]:
+    """A loop's body; which of the loop's operands it wants in 16 bits then."""
+    outside, following = _lower(loop.body, dtype, refused, keeps=keeps, given=given_from_outside(loop))
+    return take_from_outside(loop, outside, following) if outside else ()
+
+
+def _inner(block: Block, refused: Any, loops: _Loops) -> set[Value]:
     """What products read and kernels hand on to them, and nobody needs in float32."""
     found: set[Value] = set()
     for operation in reversed(block.operations):  # users come before what they read
         for value in operation.outputs:
             if value.dtype != F32 or value.shape is None or value.is_result or value.is_predicate:
                 continue
-            takes = [_takes(user, value, found, refused) for user in value.users]
+            takes = [_takes(user, value, found, refused, loops) for user in value.users]
             if True in takes and False not in takes:
                 found.add(value)
     return found
 
 
-def _takes(user: Operation, value: Value, inner: set[Value], refused: Any) -> bool | None:
+def _takes(user: Operation, value: Value, inner: set[Value], refused: Any, loops: _Loops) -> bool | None:
     """Whether an operation wants a value in 16 bits; None where it takes it in either type, False in float32 alone."""
     match user:
         case LibraryProduct() | StridedProduct():
             return value is not user.bias
-        case ProductsCall() | ConvolutionGradient():
+        case ProductsCall() | ConvolutionGradient() | DepthwiseCall():
             return True
+        case Loop():
+            return all(place in loops[user] for place, each in enumerate(user.inputs) if each is value)
         case LibraryConvolution():
             if value is user.x or (value is user.w and not user.norm):
                 return True
@@ -126,6 +165,8 @@ def _wanted(operation: Operation, dtype: Any, refused: Any) -> list[Value]:
             return [operation.a, operation.b]
         case ConvolutionGradient():
             return [operation.first, operation.dy]
+        case DepthwiseCall():
+            return [operation.first, operation.second]
         case LibraryConvolution():
             found = [operation.x, *([] if operation.norm else [operation.w])]
             others = [value for value in (operation.bias, operation.added) if value is not None]

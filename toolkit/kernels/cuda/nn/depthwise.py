@@ -29,11 +29,15 @@ from toolkit.kernels.cuda.simt.ir import SimtKernel
 
 
 @functools.cache
-def forward_kernel(type: str, index: str, axes: int) -> SimtKernel:
-    """y of x and w."""
-    wide = sum_type(type)
-    k = KernelBuilder(f"depthwise_forward_{type}", BLOCK)
-    x, weights, y = k.buffer("x", type), k.buffer("w", type), k.buffer("y", type, written=True)
+def forward_kernel(type: str, index: str, axes: int, made: str = "") -> SimtKernel:
+    """y of x and w.
+
+    Args:
+        made: y's type, where it is not that of x and w.
+    """
+    wide, made = sum_type(type), made or type
+    k = KernelBuilder(f"depthwise_forward_{_of_types(type, made)}", BLOCK)
+    x, weights, y = k.buffer("x", type), k.buffer("w", type), k.buffer("y", made, written=True)
     w = WindowScalars(k, index, axes)
     multiplier = k.scalar("multiplier", index)
     all_filters, count = k.mul(w.channels, multiplier), k.scalar("count", index)
@@ -49,16 +53,20 @@ def forward_kernel(type: str, index: str, axes: int) -> SimtKernel:
             total.set(k.fma(value, weight, total.get()))
 
         w.over_seen(p, visit)
-        k.store(y, place(k, [n, *p, number], w.y), k.convert(total.get(), type))
+        k.store(y, place(k, [n, *p, number], w.y), k.convert(total.get(), made))
     return k.finish()
 
 
 @functools.cache
-def input_kernel(type: str, index: str, axes: int) -> SimtKernel:
-    """dx of w and dy."""
-    wide = sum_type(type)
-    k = KernelBuilder(f"depthwise_input_{type}", BLOCK)
-    weights, dy, dx = k.buffer("w", type), k.buffer("dy", type), k.buffer("dx", type, written=True)
+def input_kernel(type: str, index: str, axes: int, made: str = "") -> SimtKernel:
+    """dx of w and dy.
+
+    Args:
+        made: dx's type, where it is not that of w and dy.
+    """
+    wide, made = sum_type(type), made or type
+    k = KernelBuilder(f"depthwise_input_{_of_types(type, made)}", BLOCK)
+    weights, dy, dx = k.buffer("w", type), k.buffer("dy", type), k.buffer("dx", made, written=True)
     w = WindowScalars(k, index, axes)
     multiplier = k.scalar("multiplier", index)
     all_filters, count = k.mul(w.channels, multiplier), k.scalar("count", index)
@@ -77,7 +85,7 @@ def input_kernel(type: str, index: str, axes: int) -> SimtKernel:
                 total.set(k.fma(gradient, weight, total.get()))
 
         w.over_seeing(h, visit)
-        k.store(dx, place(k, [n, *h, channel], w.x), k.convert(total.get(), type))
+        k.store(dx, place(k, [n, *h, channel], w.x), k.convert(total.get(), made))
     return k.finish()
 
 
@@ -111,22 +119,27 @@ def filter_kernel(type: str, index: str, axes: int) -> SimtKernel:
     return k.finish()
 
 
+def _of_types(type: str, made: str) -> str:
+    """The types of a kernel in its name."""
+    return type if made == type else f"{type}_to_{made}"
+
+
 def launch_forward(device: Any, g: Geometry, multiplier: int, x: Any, w: Any, y: Any) -> None:
     count = g.outputs * g.channels * multiplier
-    kernel = forward_kernel(llvm_type(y.dtype), index_type(x, w, y), g.axes)
+    kernel = forward_kernel(llvm_type(x.dtype), index_type(x, w, y), g.axes, llvm_type(y.dtype))
     device.launch(kernel, blocks_of(count), x, w, y, *g.numbers, multiplier, count)
 
 
 def launch_input(device: Any, g: Geometry, multiplier: int, w: Any, dy: Any, dx: Any) -> None:
     count = g.inputs * g.channels
-    kernel = input_kernel(llvm_type(dx.dtype), index_type(w, dy, dx), g.axes)
+    kernel = input_kernel(llvm_type(dy.dtype), index_type(w, dy, dx), g.axes, llvm_type(dx.dtype))
     device.launch(kernel, blocks_of(count), w, dy, dx, *g.numbers, multiplier, count)
 
 
 def launch_filter(device: Any, g: Geometry, multiplier: int, x: Any, dy: Any, dw: Any) -> None:
     numbers = g.taps * g.channels * multiplier
     shares, length = shares_of(g.outputs, numbers)
-    type = llvm_type(dw.dtype)
+    type = llvm_type(x.dtype)
     partial = device.empty((shares, numbers), "float64" if type == "double" else "float32")
     kernel = filter_kernel(type, index_type(x, dy, partial), g.axes)
     device.launch(kernel, blocks_of(shares * numbers), x, dy, partial, *g.numbers, multiplier, shares * numbers, length)
