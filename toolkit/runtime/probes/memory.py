@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from toolkit.compiler.backends.base import Entry
 from toolkit.graph.node import Node
 from toolkit.kernels.device_memory import DeviceArray
 from toolkit.kernels.types import Array
@@ -65,13 +66,14 @@ class MemoryMeter:
                 usage.peak, usage.at = usage.live, node.name
             return size, usage.live
 
-    def planned(self, device: str, node: str, made: int, in_use: int) -> None:
+    def planned(self, device: str, entries: Sequence[Entry]) -> None:
         """Count what a compiled function fills of its own memory."""
         with self._lock:
             usage = self.by_device.setdefault(device, Usage())
-            usage.allocated += made
-            if usage.live + in_use > usage.peak:
-                usage.peak, usage.at = usage.live + in_use, node
+            for entry in entries:
+                usage.allocated += entry.made_bytes
+                if usage.live + entry.in_use_bytes > usage.peak:
+                    usage.peak, usage.at = usage.live + entry.in_use_bytes, entry.node
 
     def _track(self, owner: Any, usage: Usage) -> None:
         key, size = _place(owner), int(owner.nbytes)

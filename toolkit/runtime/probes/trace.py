@@ -6,13 +6,13 @@ makes, and what the dataflow executor calls. Where nodes run one by one, it is a
 
 from __future__ import annotations
 
+import functools
 import json
 import re
 import threading
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from schemas import config_pb2, step_stats_pb2
 from toolkit.compiler.backends.base import Entry
@@ -25,8 +25,7 @@ from toolkit.runtime.probes.base import Manner
 from toolkit.runtime.probes.memory import MemoryMeter
 
 
-@dataclass(frozen=True, slots=True)
-class Span:
+class Span(NamedTuple):
     """One kernel that ran: times in microseconds since the epoch, sizes in bytes.
 
     `made_bytes` is what it allocated for its outputs, `in_use_bytes` what the device's tensors took then (of a compiled
@@ -116,10 +115,9 @@ class TraceProbe:
         for entries, device, thread, marks in self._plans:
             # as floats, times since 1970 come in steps of a quarter of a microsecond: differences of such fit together
             start = (self._epoch_ns + marks[-1]) / 1e3
-            for entry, mark in zip(entries, marks, strict=False):
-                if not mark:  # on a branch that was not taken
-                    continue
-                self._memory.planned(device, entry.node, entry.made_bytes, entry.in_use_bytes)
+            ran = [(entry, mark) for entry, mark in zip(entries, marks, strict=False) if mark]  # not on other branches
+            self._memory.planned(device, [entry for entry, _ in ran])
+            for entry, mark in ran:
                 end = (self._epoch_ns + mark) / 1e3
                 self._spans.append(Span(
                     entry.node, entry.op, device, thread, start, end - start, entry.inputs, entry.outputs,
@@ -133,7 +131,7 @@ class TraceProbe:
 
     def on_device(self, name: str) -> list[Span]:
         """The spans; those of a worker with one device, which does not name it, have this name."""
-        return [span if span.device else replace(span, device=name) for span in self.spans]
+        return [span if span.device else span._replace(device=name) for span in self.spans]
 
     def ran(
         self, node: Node, device: str, start_ns: int, end_ns: int, inputs: Sequence[Any], outputs: Sequence[Any]
@@ -292,29 +290,29 @@ def step_stats(spans: Sequence[Span]) -> step_stats_pb2.StepStats:
         device = by_device.get(span.device)
         if device is None:
             device = by_device[span.device] = stats.dev_stats.add(device=span.device or "/device:CPU:0")
-        entry = device.node_stats.add(
-            node_name=span.node,
-            all_start_micros=int(span.start_us),
-            op_end_rel_micros=int(span.duration_us),
-            all_end_rel_micros=max(1, int(span.duration_us)),
-            op_start_rel_nanos=0,
-            op_end_rel_nanos=int(span.duration_us * 1e3),
-            all_end_rel_nanos=int(span.duration_us * 1e3),
-            all_start_nanos=int(span.start_us * 1e3),
-            timeline_label=span.label,
-            thread_id=span.thread & 0xFFFFFFFF,
-        )
-        entry.memory.add(
-            allocator_name="cpu",
-            total_bytes=span.made_bytes,
-            peak_bytes=span.made_bytes,
-            live_bytes=span.made_bytes,
-            allocator_bytes_in_use=span.in_use_bytes,
-        )
-        for slot, (_, shape, size) in enumerate(span.shapes):
-            output = entry.output.add(slot=slot)
-            shape_to_proto(Shape(shape), output.tensor_description.shape)
-            output.tensor_description.allocation_description.requested_bytes = size
+        start, duration = int(span.start_us * 1e3), int(span.duration_us * 1e3)
+        entry = device.node_stats.add()
+        entry.MergeFrom(_described(span.label, span.node, span.shapes, span.made_bytes, span.in_use_bytes))
+        entry.all_start_micros, entry.all_start_nanos = int(span.start_us), start
+        entry.op_end_rel_micros, entry.op_end_rel_nanos = int(span.duration_us), duration
+        entry.all_end_rel_micros, entry.all_end_rel_nanos = max(1, int(span.duration_us)), duration
+        entry.thread_id = span.thread & 0xFFFFFFFF
+    return stats
+
+
+@functools.lru_cache(maxsize=4096)  # a few large networks: a step's nodes are the last step's
+def _described(
+    label: str, node: str, shapes: tuple[tuple[str, tuple[int, ...], int], ...], made: int, in_use: int
+) -> step_stats_pb2.NodeExecStats:
+    """What is the same for a node in every step; nobody changes it."""
+    stats = step_stats_pb2.NodeExecStats(node_name=node, op_start_rel_nanos=0, timeline_label=label)
+    stats.memory.add(
+        allocator_name="cpu", total_bytes=made, peak_bytes=made, live_bytes=made, allocator_bytes_in_use=in_use
+    )
+    for slot, (_, shape, size) in enumerate(shapes):
+        output = stats.output.add(slot=slot)
+        shape_to_proto(Shape(shape), output.tensor_description.shape)
+        output.tensor_description.allocation_description.requested_bytes = size
     return stats
 
 
