@@ -73,6 +73,11 @@ class RunningStep(StepContext, Protocol):
         """Who is told what compiled functions do, if somebody is."""
         ...
 
+    @property
+    def slots(self) -> list[Any] | None:
+        """Where what is sent within the step is taken from, if its order is known (`segments/schedule`)."""
+        ...
+
     def check_cancelled(self) -> None:
         """Raises CancelledError when the step is over."""
         ...

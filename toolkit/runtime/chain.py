@@ -14,10 +14,13 @@ from queue import SimpleQueue
 from typing import Any, Protocol, runtime_checkable
 
 from toolkit.compiler.segments.beside import runs_in_order
+from toolkit.compiler.segments.schedule import StepSchedule
+from toolkit.compiler.segments.scheduling import schedule_of
 from toolkit.kernels.forks import free_in_children
 from toolkit.runtime.failures import root_cause
 from toolkit.runtime.probes.base import Manner, Probe, manner_of
 from toolkit.runtime.rendezvous import LocalRendezvous
+from toolkit.runtime.scheduled import run_scheduled
 from toolkit.runtime.segmented import SegmentedExecutor
 from toolkit.runtime.step import DeviceStep
 from toolkit.runtime.tokens import Completion, Task, TokenExecution
@@ -32,12 +35,12 @@ class Members(Protocol):
         ...
 
     def steps(
-        self, handle: int, step_id: int, probe: Probe | None, rendezvous: LocalRendezvous
+        self, handle: int, step_id: int, probe: Probe | None, rendezvous: LocalRendezvous | None
     ) -> tuple[Sequence[DeviceStep], Callable[[Iterator[Sequence[Any]]], list[Any]]]:
         """The step that they run, for each of them; this thread is ready for their kernels then.
 
         Args:
-            rendezvous: of all workers' parts, where the step is not known here yet.
+            rendezvous: of all workers' parts, where the step is not known here yet; None where nothing looks for one.
 
         Returns:
             the steps, and what takes from what all executors returned that of these, and makes of it what the graph
@@ -56,6 +59,7 @@ class Chain:
     def __init__(self, executors: Sequence[SegmentedExecutor]):
         self._executors = executors
         self._is_one: bool | None = None
+        self._schedule: StepSchedule | None = None
         self._lock = threading.Lock()
         free_in_children(self, "_lock")
 
@@ -72,8 +76,20 @@ class Chain:
         if self._is_one is None:
             with self._lock:
                 if self._is_one is None:
-                    self._is_one = runs_in_order([executor.segments() for executor in self._executors])
+                    self._is_one = self._made()
         return self._is_one
+
+    def _made(self) -> bool:
+        """Whether transfers put all work in order; if that is so, what the order is."""
+        if not runs_in_order([executor.segments() for executor in self._executors]):
+            return False
+        self._schedule = schedule_of([executor.scheduled_part() for executor in self._executors])
+        return True
+
+    @property
+    def is_scheduled(self) -> bool:
+        """Whether the order of a step is known before it: nothing that it sends or receives looks for a rendezvous."""
+        return self._schedule is not None
 
     def run(
         self, arguments: Sequence[Sequence[Any]], steps: Sequence[DeviceStep], cancel: Callable[[], None]
@@ -87,6 +103,8 @@ class Chain:
         Raises:
             BaseException: the first failure that is not the consequence of another.
         """
+        if self._schedule is not None:
+            return run_scheduled(self._schedule, arguments, steps, cancel)
         arriving: SimpleQueue[Completion] = SimpleQueue()
         executions = [
             executor.execution(given, step, arriving)

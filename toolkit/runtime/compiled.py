@@ -119,7 +119,8 @@ class CompiledStep:
         given: list[list[Any]] = []
         steps: list[DeviceStep] = []
         collects: list[Callable[[Iterator[Sequence[Any]]], list[Any]]] = []
-        rendezvous = LocalRendezvous()  # one: what another worker sends need not be asked for there
+        # one: what another worker sends need not be asked for there
+        rendezvous = None if chain.is_scheduled else LocalRendezvous()
         for part, worker in self._members:
             found, collect = worker.steps(part.handle, step_id, probe, rendezvous)
             steps += found

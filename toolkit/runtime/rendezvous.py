@@ -53,7 +53,7 @@ class LocalRendezvous:
             receiver = waiting.popleft()
             if not waiting:
                 del self._waiting[key]
-        receiver(_present(value), is_dead, None)
+        receiver(present(value), is_dead, None)
 
     def recv_async(self, key: str, done: Receiver) -> None:
         """Call `done(value, is_dead, error)` as soon as the value is there or the step is aborted."""
@@ -68,7 +68,7 @@ class LocalRendezvous:
                 value, is_dead = values.popleft()
                 if not values:
                     del self._values[key]
-        done(_present(value), is_dead, error)
+        done(present(value), is_dead, error)
 
     def withdraw(self, key: str, done: Receiver) -> None:
         """Forget who waits for a value, if it still does: what comes is another's then."""
@@ -98,5 +98,10 @@ class LocalRendezvous:
             receiver(None, False, final)
 
 
-def _present(value: Any) -> Any:
+def present(value: Any) -> Any:
+    """What is received where this was sent: of a reference variable what it holds now.
+
+    Raises:
+        FailedPreconditionError: the variable is not initialised.
+    """
     return read(value) if isinstance(value, RefVariable) else value

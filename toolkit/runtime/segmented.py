@@ -10,6 +10,7 @@ from typing import Any
 from toolkit.compiler.program import Program
 from toolkit.compiler.segments.beside import SegmentsOf
 from toolkit.compiler.segments.cut import Segmented, segmented
+from toolkit.compiler.segments.schedule import ScheduledPart
 from toolkit.compiler.segments.waits import Together
 from toolkit.compiler.settings import Settings
 from toolkit.kernels.forks import free_in_children
@@ -56,6 +57,14 @@ class SegmentedExecutor:
         self._made()
         found = self._segmented
         return SegmentsOf(self._program) if found is None else SegmentsOf(self._program, found.group_of, found.free)
+
+    def scheduled_part(self) -> ScheduledPart:
+        """Its steps as part of a schedule."""
+        self._made()
+        found = self._segmented
+        if found is None:
+            return ScheduledPart(self._program)
+        return ScheduledPart(found.around, found.segments, found.received)
 
     def notes(self) -> list[str]:
         """What was left to kernels until now, and why, in lines."""

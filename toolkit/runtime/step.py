@@ -37,7 +37,7 @@ class DeviceStep:
 
     __slots__ = (
         "_cancellation", "_rendezvous", "_root", "_session", "_step_resources", "device_functions", "device_name",
-        "frame_iter", "functions", "graph_seed_state", "pool", "probe", "resources", "step_id",
+        "frame_iter", "functions", "graph_seed_state", "pool", "probe", "resources", "slots", "step_id",
     )  # fmt: skip
 
     def __init__(
@@ -58,6 +58,7 @@ class DeviceStep:
         self.device_name = ""
         self.probe = probe
         self.pool = pool
+        self.slots: list[Any] | None = None  # see `RunningStep.slots`
         self.frame_iter: tuple[int, int] = (0, 0)
         self._root: DeviceStep = self
         self._session = session

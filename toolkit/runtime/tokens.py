@@ -197,9 +197,9 @@ class TokenExecution:
                     else:
                         outputs = as_outputs(node.step, result)
                 elif action == _SWITCH:
-                    outputs = _switch(values)
+                    outputs = switch(values)
                 elif action == _MERGE:
-                    outputs = _merge(values, is_dead)
+                    outputs = merge(values, is_dead)
                 elif action == _CONSTANT:
                     outputs = node.fixed
                 else:
@@ -335,9 +335,9 @@ class TokenExecution:
                     raise
                 return None
             case Role.SWITCH:
-                return _switch(inputs) if step.node.op != "_SwitchN" else _switch_n(step, inputs)
+                return switch(inputs) if step.node.op != "_SwitchN" else _switch_n(step, inputs)
             case Role.MERGE:
-                return _merge(inputs, is_dead)
+                return merge(inputs, is_dead)
             case Role.CONSTANT:
                 return (step.constant,)
             case Role.ARG:
@@ -552,7 +552,12 @@ def _names(step: Step) -> list[str]:
     return [f"{src.name}:{index}" if index else src.name for src, index in step.node.inputs]
 
 
-def _switch(inputs: Sequence[Any]) -> Sequence[Any]:
+def switch(inputs: Sequence[Any]) -> Sequence[Any]:
+    """The outputs of a Switch.
+
+    Raises:
+        InvalidArgumentError: what decides is no scalar.
+    """
     data, predicate = inputs
     if predicate.__class__ is not np.bool_ and getattr(predicate, "shape", ()) != ():
         raise InvalidArgumentError(f"The second input must be a scalar, but it has shape {list(predicate.shape)}")
@@ -566,7 +571,8 @@ def _switch_n(step: Step, inputs: Sequence[Any]) -> Sequence[Any]:
     return outputs
 
 
-def _merge(inputs: Sequence[Any], is_dead: bool) -> Sequence[Any]:
+def merge(inputs: Sequence[Any], is_dead: bool) -> Sequence[Any]:
+    """The outputs of a Merge: its first live input, and which that is."""
     if is_dead:
         return (DEAD, DEAD)
     for position, value in enumerate(inputs):

@@ -39,7 +39,11 @@ class Segment:
 
 
 class Around:
-    """What holds the segments together."""
+    """What holds the segments together.
+
+    Attributes:
+        received: the receives that a step of the program stands for, where these are several.
+    """
 
     def __init__(self, cut: Cut, parts: list[SegmentProgram], order: list[tuple[int, int, int]]):
         self._cut = cut
@@ -53,6 +57,7 @@ class Around:
         # receives that are waited for together: their places among the outputs, and the first of each by their step
         self._numbers: dict[int, int] = {}
         self._firsts: dict[int, int] = {}
+        self.received: dict[int, list[Step]] = {}
         self.segments: list[Segment] = []
         gathered = self._gathered()
         for _, number, is_group in order:
@@ -91,6 +96,7 @@ class Around:
         node = self._names.add("_Recv", self._names.unique_name(f"{steps[0].node.name}/and_others"))
         place = self._add(Step(node, Role.KERNEL, Kind.ASYNC, receiving(steps), [], [], (), len(group)), position)
         self._firsts[place] = group[0]
+        self.received[place] = steps
         for number, each in enumerate(group):
             self._places[each], self._numbers[each] = place, number
 

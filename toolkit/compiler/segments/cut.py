@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from toolkit.compiler.importer.effects import HANDLES
 from toolkit.compiler.importer.lift import IDENTITIES
-from toolkit.compiler.program import Program, Role
+from toolkit.compiler.program import Program, Role, Step
 from toolkit.compiler.segments.around import Around, Segment
 from toolkit.compiler.segments.loops import Loops, loops_of
 from toolkit.compiler.segments.parts import SegmentProgram
@@ -38,6 +38,7 @@ class Segmented:
         alone: how many nodes are called one by one in it, by the reason, with the first of them.
         group_of: the number of the segment of each step that is in one.
         free: whether each step follows from constants alone, and is in every segment that takes it.
+        received: the receives that a step of `around` stands for, where these are several.
     """
 
     around: Program
@@ -45,6 +46,7 @@ class Segmented:
     alone: dict[str, tuple[int, Node]]
     group_of: dict[int, int]
     free: list[bool]
+    received: dict[int, list[Step]]
 
 
 def segmented(program: Program, together: Together) -> Segmented | None:
@@ -173,7 +175,7 @@ class Cut:
                 why = self.waits[position].alone or "is all that waits for the same"
                 count, first = alone.get(why, (0, self.steps[position].node))
                 alone[why] = (count + 1, first)
-        return Segmented(around.program, around.segments, alone, self.group_of, self.free)
+        return Segmented(around.program, around.segments, alone, self.group_of, self.free, around.received)
 
     def _needed_around(self) -> list[bool]:
         """Whether each constant or handle is taken by a node that is in no segment, or is wanted for itself."""

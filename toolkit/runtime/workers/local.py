@@ -219,11 +219,16 @@ class LocalWorker:
         return [partition.executor for partition in self._registered(handle).partitions]
 
     def steps(
-        self, handle: int, step_id: int, probe: Probe | None, rendezvous: LocalRendezvous
+        self, handle: int, step_id: int, probe: Probe | None, rendezvous: LocalRendezvous | None
     ) -> tuple[list[DeviceStep], Callable[[Iterator[Sequence[Any]]], list[Any]]]:
         """See `chain.Members`."""
         graph = self._registered(handle)
-        step = self._steps.get(step_id) or self._begin(step_id, rendezvous)
+        step = self._steps.get(step_id)
+        if step is None:
+            step = self._new(step_id)
+            if rendezvous is not None:
+                step.connect(rendezvous)
+            step = self._steps.setdefault(step_id, step)
         if probe is not None:
             step.probe = probe
         self._use_threads()
@@ -287,13 +292,14 @@ class LocalWorker:
     def _step(self, step_id: int) -> DeviceStep:
         return self._steps.get(step_id) or self._begin(step_id)
 
-    def _begin(self, step_id: int, rendezvous: LocalRendezvous | None = None) -> DeviceStep:
-        step = DeviceStep(
+    def _new(self, step_id: int) -> DeviceStep:
+        return DeviceStep(
             step_id, self._resources, self._functions, self._seed_state, self._cancellation, None, self._pool
         )
-        if rendezvous is not None:
-            step.connect(rendezvous)
-        elif self._environment.rendezvous is not None:
+
+    def _begin(self, step_id: int) -> DeviceStep:
+        step = self._new(step_id)
+        if self._environment.rendezvous is not None:
             step.connect(self._environment.rendezvous(step_id))
         elif self._peers is not None:
             step.connect(PeerRendezvous(step_id, self._task, self._peers))
