@@ -176,12 +176,80 @@ def lists_read_in_a_loop(x: Any) -> Any:
     return [y, rows.stack()]
 
 
+def drawing(x: Any) -> Any:
+    """As many random numbers as there are iterations, and some on a branch; others before and behind them."""
+    first = gm.random_uniform([4, 3], seed=5)
+
+    def body(y: Any, n: Any) -> Any:
+        y = y * 0.6 + 0.01 * gm.random_normal([4, 3], seed=3)
+        more = gm.cond(gm.reduce_sum(y) > 1.0, lambda: gm.random_uniform([4, 3], seed=4), lambda: y * 0.0)
+        return [y + more * 0.01, n + 1.0]
+
+    y, n = gm.while_loop(lambda y, n: large(y), body, [x + first * 0.1, gm.constant(np.float32(0))])
+    return [y, n, first, gm.random_uniform([2], seed=6)]
+
+
+def drawing_before_the_test(x: Any) -> Any:
+    """A loop that chance ends: of its generator one number more is drawn than there are iterations."""
+    return gm.while_loop(
+        lambda y, n: gm.random_uniform([], seed=7) < 0.8,
+        lambda y, n: [y * 0.9 + gm.cast(gm.random_uniform([4, 3], 0, 5, gm.int32, seed=8), gm.float32), n + 1.0],
+        [x, gm.constant(np.float32(0))],
+    )
+
+
+def arrays_in_a_loop(x: Any) -> Any:
+    """An array of TensorFlow 1 is written as long as tensors say; what is not written is zeros."""
+    written = gm.TensorArray(gm.float32, size=12, element_shape=[4, 3], clear_after_read=False)
+    i, y, rows = gm.while_loop(
+        lambda i, y, rows: gm.ops.logical_and(large(y, 0.2), i < 12),
+        lambda i, y, rows: [i + 1, y * 0.75, rows.write(i, y)],
+        [gm.constant(0), x, written],
+    )  # fmt: skip
+    return [i, y, rows.read(0), rows.stack()]
+
+
+def arrays_read_in_a_loop(x: Any) -> Any:
+    """Rows of one array are read, those of another are written and read; no shape is said but by what is written."""
+    given = gm.TensorArray(gm.float32, size=4, clear_after_read=False).unstack(gm.tanh(x))
+    made = gm.TensorArray(gm.float32, size=6)
+
+    def body(i: Any, y: Any, rows: Any) -> Any:
+        rows = rows.write(i, y)
+        return [i + 1, rows.read(i) * 0.6 + given.read(gm.ops.minimum(i, 3)), rows]
+
+    i, y, _ = gm.while_loop(
+        lambda i, y, rows: gm.ops.logical_and(large(y, 0.4), i < 6), body, [gm.constant(0), x[0], made]
+    )
+    return [i, y, given.stack()]
+
+
+def growing_lists(x: Any) -> Any:
+    """A loop pushes to a list that may have twelve elements, and another one takes them from its end."""
+    shape = gm.constant([4, 3])
+    history = gm.ops.empty_tensor_list(shape, gm.constant(12), element_dtype=gm.float32)
+    history = gm.ops.tensor_list_push_back(history, x + 1.0)
+
+    def back(left: Any, total: Any, held: Any) -> Any:
+        held, y = gm.ops.tensor_list_pop_back(held, shape, element_dtype=gm.float32)
+        return [left - 1, total * 0.5 + y, held]
+
+    i, y, held = functional_flow.while_loop(
+        lambda i, y, held: large(y, 0.2),
+        lambda i, y, held: [i + 1, y * 0.75, gm.ops.tensor_list_push_back(held, y)],
+        [gm.constant(0), x, history],
+    )
+    _, total, held = functional_flow.while_loop(lambda left, *_: left > 0, back, [i, x * 0.0, held])
+    return [y, total, *gm.ops.tensor_list_pop_back(held, shape, element_dtype=gm.float32)[1:]]
+
+
 GRAPHS: dict[str, Callable[[Any], Any]] = {
     each.__name__: each
     for each in (
         halving, counting, swapping, nested, branch, branch_within_a_loop, loop_on_a_branch, products,
         counter_as_a_tensor, while_of_functions, if_of_functions, case_of_functions, case_of_four, two_predicates,
-        first_iterations_by_the_host, lists_in_a_while, lists_in_a_loop, lists_read_in_a_loop, whole_numbers,
+        first_iterations_by_the_host, lists_in_a_while, lists_in_a_loop, lists_read_in_a_loop, whole_numbers, drawing,
+        drawing_before_the_test, arrays_in_a_loop, arrays_read_in_a_loop, growing_lists,
     )
 }  # fmt: skip
 FED = [X, X * 0.01, X * 2 + 0.5, np.abs(X), -np.abs(X), X * 1.5]

@@ -18,8 +18,9 @@ from toolkit import Session
 from toolkit import client as gm
 from toolkit.client import functional_flow
 from toolkit.client.tensor_list_array import TensorListArray
-from toolkit.compiler.backends.cuda import conditional_lists
+from toolkit.compiler.backends.cuda import conditional_arrays, conditional_growing, conditional_lists
 from toolkit.errors import GraphmillError, InvalidArgumentError
+from toolkit.kernels.cuda import draws
 from toolkit.kernels.cuda.driver import choose
 from toolkit.kernels.cuda.driver.base import CONDITIONS_FROM
 from toolkit.kernels.cuda.driver.fake import FakeDriver
@@ -140,8 +141,8 @@ def test_variables_change_in_place(make: Callable[[Any], Any]) -> None:
 
 
 def lists(x: Any) -> Any:
-    """A list of the host in a loop that tensors decide."""
-    written = gm.TensorArray(gm.float32, size=9, clear_after_read=False)
+    """An array of the host, which may grow, in a loop that tensors decide."""
+    written = gm.TensorArray(gm.float32, size=9, dynamic_size=True, clear_after_read=False)
 
     def body(i: Any, y: Any, rows: Any) -> Any:
         return [i + 1, y * 0.75, rows.write(i, y)]
@@ -162,14 +163,16 @@ def growing(x: Any) -> Any:
     return y
 
 
-def drawing(x: Any) -> Any:
-    """Random numbers, of which nobody knows how many there will be; what comes of them is the same."""
-    return gm.while_loop(
-        lambda y: large(y), lambda y: [y * 0.5 + 0.0 * gm.random_uniform([4, 3], seed=3)], [x]
-    )  # fmt: skip
+def unbounded(x: Any) -> Any:
+    """A list that does not say how many elements it may have."""
+    history = gm.ops.empty_tensor_list(gm.constant([4, 3]), gm.constant(-1), element_dtype=gm.float32)
+    y, held = functional_flow.while_loop(
+        lambda y, held: large(y), lambda y, held: [y * 0.5, gm.ops.tensor_list_push_back(held, y)], [x, history]
+    )
+    return [y, gm.ops.tensor_list_length(held)]
 
 
-@pytest.mark.parametrize("make", [lists, growing, drawing], ids=lambda make: make.__name__)
+@pytest.mark.parametrize("make", [lists, growing, unbounded], ids=lambda make: make.__name__)
 def test_what_the_host_must_do_it_does(make: Callable[[Any], Any]) -> None:
     steps = Steps(make)
     for x in (X, X * 1.5, X * 2):
@@ -224,6 +227,48 @@ def test_an_index_out_of_range_is_an_error_of_the_replay() -> None:
     assert steps.replays == replayed + 4
 
 
+def _read_twice(x: Any) -> Any:
+    """An element of an array that is let go of when it is read, for more than one iteration."""
+    given = gm.TensorArray(gm.float32, size=4).unstack(x)
+    return gm.while_loop(lambda y: large(y), lambda y: [y * 0.75 + 0.0 * given.read(2)], [x])
+
+
+def _written_twice(x: Any) -> Any:
+    rows = gm.TensorArray(gm.float32, size=4)
+    _, rows = gm.while_loop(
+        lambda y, rows: large(y), lambda y, rows: [y * 0.75, rows.write(1, y)], [x, rows]
+    )  # fmt: skip
+    return rows.read(1)
+
+
+def _overfull(x: Any) -> Any:
+    shape = gm.constant([4, 3])
+    history = gm.ops.empty_tensor_list(shape, gm.constant(1), element_dtype=gm.float32)
+    y, held = functional_flow.while_loop(
+        lambda y, held: large(y), lambda y, held: [y * 0.75, gm.ops.tensor_list_push_back(held, y)], [x, history]
+    )
+    return [y, gm.ops.tensor_list_pop_back(held, shape, element_dtype=gm.float32)[1]]
+
+
+@pytest.mark.parametrize(
+    ("make", "told"),
+    [(_read_twice, "twice because it was cleared"), (_written_twice, "already been written"), (_overfull, "full list")],
+    ids=lambda each: getattr(each, "__name__", ""),
+)
+def test_what_an_array_refuses_is_an_error_of_the_replay(make: Callable[[Any], Any], told: str) -> None:
+    """One iteration is fine, several are not."""
+    steps = Steps(make)
+    once = X * np.float32(np.sqrt(0.6 / np.square(X).sum()))
+    for _ in range(3):
+        steps.compare(once)
+    assert steps.replays == 2, steps.notes
+    for there in (GPU, CPU):
+        with pytest.raises(InvalidArgumentError, match=told):
+            steps.run(there, X * 3)
+    steps.compare(once)
+    assert steps.replays == 4
+
+
 def test_lists_that_do_not_say_what_they_hold_are_the_hosts() -> None:
     """What is not set would be an error if it were asked for, and nobody knows what is set."""
 
@@ -247,4 +292,13 @@ def test_lists_that_do_not_say_what_they_hold_are_the_hosts() -> None:
 def test_kernels_of_lists_are_assembled(is_set: bool, capability: tuple[int, int]) -> None:
     for type in ("i8", "i16", "i32", "i64"):
         kernel = conditional_lists.row_kernel(type, is_set=is_set)
+        assert assembled(ptx.write(kernel, capability), capability).spills == 0
+
+
+@pytest.mark.parametrize("capability", [(8, 0), (9, 0), (10, 0)], ids=str)
+def test_kernels_of_arrays_and_draws_are_assembled(capability: tuple[int, int]) -> None:
+    kernels = [make(op) for op in (conditional_arrays.READ, conditional_arrays.WRITE)
+               for make in (conditional_arrays.entry_kernel, conditional_arrays.whole_kernel)]  # fmt: skip
+    kernels += [conditional_growing.count_kernel(is_pushed=each) for each in (True, False)]
+    for kernel in (*kernels, draws.moving_kernel()):
         assert assembled(ptx.write(kernel, capability), capability).spills == 0

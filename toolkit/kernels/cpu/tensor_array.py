@@ -46,7 +46,12 @@ def _find(step: StepContext, handle: Any, kind: type[Any]) -> Any:
     raise InvalidArgumentError(f"the handle is not one of a {kind.__name__}")
 
 
-def _array(step: StepContext, handle: Any) -> TensorArray:
+def array_of(step: StepContext, handle: Any) -> TensorArray:
+    """The array of a step that a handle is of.
+
+    Raises:
+        GraphmillError: it is no such handle.
+    """
     return _find(step, handle, TensorArray)
 
 
@@ -80,7 +85,7 @@ def tensor_array_grad(op: KernelNode) -> Compute:
     new_flow = space_of(op).zeros(dtypes.float32, ())
 
     def compute(step: StepContext, handle: Any, flow: Array, prepend: Array | None = None) -> Any:
-        forward = _array(step, handle)
+        forward = array_of(step, handle)
         name = f"{forward.name}@{source}"
         lead = None if prepend is None else Shape(checked_shape(prepend, what="shape_to_prepend"))
         with forward.lock:
@@ -102,7 +107,7 @@ def tensor_array_write(op: KernelNode) -> Compute:
     dtype = op.attr("T")
 
     def compute(step: StepContext, handle: Any, index: Array, value: Any, flow: Array) -> Array:
-        array = _array(step, handle)
+        array = array_of(step, handle)
         at = _position(index)
         with array.lock:
             array.write(at, value, dtype)
@@ -116,7 +121,7 @@ def tensor_array_read(op: KernelNode) -> Compute:
     dtype = op.attr("dtype")
 
     def compute(step: StepContext, handle: Any, index: Array, flow: Array) -> Any:
-        array = _array(step, handle)
+        array = array_of(step, handle)
         at = _position(index)
         _check_type(array, dtype)
         with array.lock:
@@ -158,7 +163,7 @@ def tensor_array_gather(op: KernelNode) -> Compute:
     dtype, shape = op.attr("dtype"), op.attr("element_shape")
 
     def compute(step: StepContext, handle: Any, indices: Array, flow: Array) -> Array:
-        array = _array(step, handle)
+        array = array_of(step, handle)
         require(indices.ndim == 1, f"Expected indices to be a vector, but received shape: {shape_text(indices)}")
         _check_type(array, dtype)
         places: list[int] = indices.tolist()
@@ -178,7 +183,7 @@ def tensor_array_pack(op: KernelNode) -> Compute:
     dtype, shape = op.attr("dtype"), op.attr("element_shape")
 
     def compute(step: StepContext, handle: Any, flow: Array) -> Array:
-        array = _array(step, handle)
+        array = array_of(step, handle)
         _check_type(array, dtype)
         with array.lock:
             return _stack(array, _read_all(array, list(range(array.size)), shape))
@@ -191,7 +196,7 @@ def tensor_array_concat(op: KernelNode) -> Compute:
     dtype, inner = op.attr("dtype"), op.attr("element_shape_except0")
 
     def compute(step: StepContext, handle: Any, flow: Array) -> tuple[Array, Array]:
-        array = _array(step, handle)
+        array = array_of(step, handle)
         _check_type(array, dtype)
         with array.lock:
             count = array.size
@@ -234,7 +239,7 @@ def tensor_array_scatter(op: KernelNode) -> Compute:
     dtype = op.attr("T")
 
     def compute(step: StepContext, handle: Any, indices: Array, value: Array, flow: Array) -> Array:
-        array = _array(step, handle)
+        array = array_of(step, handle)
         require(indices.ndim == 1, f"Expected indices to be a vector, but received shape: {shape_text(indices)}")
         require(
             value.ndim >= 1, f"Input value for unpack must be at least a vector but received shape: {shape_text(value)}"
@@ -259,7 +264,7 @@ def tensor_array_unpack(op: KernelNode) -> Compute:
     dtype = op.attr("T")
 
     def compute(step: StepContext, handle: Any, value: Array, flow: Array) -> Array:
-        array = _array(step, handle)
+        array = array_of(step, handle)
         require(
             value.ndim >= 1, f"Input value for unpack must be at least a vector but received shape: {shape_text(value)}"
         )
@@ -278,7 +283,7 @@ def tensor_array_split(op: KernelNode) -> Compute:
     dtype = op.attr("T")
 
     def compute(step: StepContext, handle: Any, value: Array, lengths: Array, flow: Array) -> Array:
-        array = _array(step, handle)
+        array = array_of(step, handle)
         require(lengths.ndim == 1, f"Expected lengths to be a vector, received shape: {shape_text(lengths)}")
         require(value.ndim >= 1, f"Expected value to be at least a vector, but received shape: {shape_text(value)}")
         sizes: list[int] = lengths.tolist()
@@ -303,12 +308,12 @@ def tensor_array_split(op: KernelNode) -> Compute:
 
 @kernel("TensorArraySize", "TensorArraySizeV2", "TensorArraySizeV3", kind=Kind.STATEFUL)
 def tensor_array_size(op: KernelNode) -> Compute:
-    return lambda step, handle, flow: np.array(_array(step, handle).size, np.int32)
+    return lambda step, handle, flow: np.array(array_of(step, handle).size, np.int32)
 
 
 @kernel("TensorArrayClose", "TensorArrayCloseV2", "TensorArrayCloseV3", kind=Kind.STATEFUL)
 def tensor_array_close(op: KernelNode) -> Compute:
-    return lambda step, handle: _array(step, handle).close()
+    return lambda step, handle: array_of(step, handle).close()
 
 
 # -- stacks --------------------------------------------------------------------------------------------------

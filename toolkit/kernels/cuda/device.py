@@ -7,7 +7,7 @@ import math
 import os
 import threading
 from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -308,8 +308,6 @@ class CudaDevice:
     def body(self, condition: int, *, repeats: bool) -> Generator[None]:
         """While this thread records a graph: what it launches within is done if a condition is not 0.
 
-        No random numbers are drawn there: whoever replays cannot know how many.
-
         Args:
             condition: of `Context.condition`, set by what was launched before.
             repeats: again and again, as long as it is not; so the body sets it, too.
@@ -318,15 +316,13 @@ class CudaDevice:
         outer = shared.recording[thread]
         stream = shared.streams.pop() if shared.streams else self.context.stream()
         self.context.begin_body(outer, condition, stream, repeats=repeats)
-        draws = shared.draws.pop(thread, None)
+        draws = shared.draws.get(thread)
         shared.recording[thread] = stream
         try:
-            with self.pool.redirected(stream):
+            with self.pool.redirected(stream), nullcontext() if draws is None else draws.decided():
                 yield
         finally:
             shared.recording[thread] = outer
-            if draws is not None:
-                shared.draws[thread] = draws
             self.context.end_body(stream)
             shared.streams.append(stream)
 

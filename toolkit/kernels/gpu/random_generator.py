@@ -38,6 +38,13 @@ class VariableGenerator:
         self._cell = variables.cell_of(step, handle, dtypes.int64)
         self._algorithm = algorithm
 
+    def __eq__(self, other: object) -> bool:
+        """Two are one generator if they are in one variable."""
+        return isinstance(other, VariableGenerator) and other._cell is self._cell
+
+    def __hash__(self) -> int:
+        return id(self._cell)
+
     def take(self, blocks: int) -> tuple[int, int]:
         """See `toolkit.kernels.cuda.draws.Source`; a sample has so many blocks.
 

@@ -10,7 +10,10 @@ from typing import Any
 
 from toolkit.graph import dtypes
 from toolkit.kernels import registry
+from toolkit.kernels.context import StepContext
+from toolkit.kernels.cpu.tensor_array import array_of
 from toolkit.kernels.registry import COMPLEX, FLOATING, NUMBER
+from toolkit.kernels.tensor_array import TensorArray
 
 _ELEMENTS = FLOATING | COMPLEX | {dtypes.int64}
 _FAMILY: dict[str, dict[str, Any]] = {
@@ -23,6 +26,15 @@ _OTHERS: dict[str, dict[str, Any]] = {
     "TensorArrayGradWithShape": {}, "TensorArrayPack": {"dtype": _ELEMENTS}, "TensorArrayUnpack": {"T": _ELEMENTS},
 }  # fmt: skip
 _STACKS = NUMBER | {dtypes.bool_}
+
+
+def held_by(step: StepContext, handle: Any) -> TensorArray:
+    """The array of a step that a handle is of.
+
+    Raises:
+        GraphmillError: it is no such handle.
+    """
+    return array_of(step, handle)
 
 
 def _register() -> None:

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from toolkit.compiler.backends.cuda import conditional_lists, conditional_nodes
+from toolkit.compiler.backends.cuda import (
+    conditional_arrays,
+    conditional_growing,
+    conditional_lists,
+    conditional_nodes,
+)
+from toolkit.compiler.backends.cuda.array_uses import ArrayUses
+from toolkit.compiler.backends.cuda.conditional_growing import POP, PUSH
 from toolkit.compiler.backends.cuda.conditional_lists import GET, SET
 from toolkit.compiler.backends.cuda.device_numbers import IDENTITIES, DeviceNumbers
 from toolkit.compiler.backends.cuda.emitter import CudaEmitter
@@ -23,17 +30,19 @@ class ConditionalEmitter(CudaEmitter):
 
     Args:
         numbers: what the device alone knows then.
+        arrays: those that the device keeps, where the block is a part of a program.
     """
 
-    def __init__(self, block: Block, device: CudaDevice, numbers: DeviceNumbers):
+    def __init__(self, block: Block, device: CudaDevice, numbers: DeviceNumbers, arrays: ArrayUses | None = None):
         super().__init__(block, device)
         self._numbers = numbers
+        self._arrays = ArrayUses(block, numbers) if arrays is None else arrays
         self._repeats = False  # the block is the body of a loop that the device decides
         self._own_states: frozenset[Value] = frozenset()  # arguments that such a loop changes
         self._open: Sequence[tuple[Value, bool]] = ()  # the branch of the operation before
 
     def inner(self, body: Block) -> KernelFunction:
-        emitter = ConditionalEmitter(body, self._device, self._numbers)
+        emitter = ConditionalEmitter(body, self._device, self._numbers, self._arrays)
         emitter._repeats = self._repeats
         return emitter.write()
 
@@ -63,6 +72,10 @@ class ConditionalEmitter(CudaEmitter):
                 self._through(operation, conditional_nodes.plain)
             case Call() if operation.op in (GET, SET) and (self._repeats or self._numbers.given(operation)):
                 self._element(operation)
+            case Call() if operation.op in (PUSH, POP):
+                self._end(operation)
+            case Call() if self._arrays.takes(operation):
+                self._array(operation)
             case Call() if self._numbers.given(operation):
                 self._compute(operation)
             case Select() if operation.predicate in values:
@@ -96,12 +109,39 @@ class ConditionalEmitter(CudaEmitter):
         given = f"{device}, {number}, {held}, {rest[0]}, in_place={self._is_over(call)}"
         self.line(f"{self.bind(call.output)} = {place}({given})")
 
+    def _end(self, call: Call) -> None:
+        """An element at the end of a list, put there or taken away."""
+        do = conditional_growing.push if call.op == PUSH else conditional_growing.pop
+        device, compute = self.share("d", self._device.for_node(call.name)), self.share("f", call.step.compute)
+        more = f", inside={self._repeats or bool(self._open)}"
+        more += f", in_place={self._is_over(call)}" if call.op == PUSH else ""
+        given = ", ".join(map(self.read, call.inputs))
+        made = ", ".join(map(self.bind, call.outputs))
+        self.line(f"{made} = {self.share('f', do)}({device}, {compute}, {given}{more})")
+
+    def _array(self, call: Call) -> None:
+        """What is done with an array that the device keeps."""
+        device = self.share("d", self._device.for_node(call.name))
+        if call.op == conditional_arrays.MAKE:
+            super().write_operation(call)
+            shape = self.share("k", self._arrays.shapes[call.outputs[0]])
+            bring = self.share("f", conditional_arrays.bring)
+            self.line(f"{bring}({device}, R, {self.read(call.outputs[0])}, {shape})")
+            return
+        given = ", ".join(map(self.read, call.inputs))
+        do = conditional_arrays.DONE.get(call.op)
+        if do is None:
+            self.line(f"{self.share('f', conditional_arrays.refuse)}({device}, {call.op!r})")
+            super().write_operation(call)  # never reached, it binds what is made
+            return
+        self.line(f"{self.bind(call.output)} = {self.share('f', do)}({device}, R, {given})")
+
     def _is_over(self, call: Call) -> bool:
         """Whether nobody looks at the list that a call changes behind it: it is this loop's own, and known to others
         only for elements that they have taken before, which are copies."""
         held = call.inputs[0]
         producer = held.producer
-        is_own = held in self._own_states or (isinstance(producer, Call) and producer.op == SET)
+        is_own = held in self._own_states or (isinstance(producer, Call) and producer.op in (SET, PUSH))
         if not self._repeats or not is_own or held.is_result:
             return False
         places = self._block.positions()
@@ -142,7 +182,7 @@ class ConditionalEmitter(CudaEmitter):
         """A loop whose end the device decides."""
         own = loop.body.arguments[: len(loop.states)]
         varies = [after is not argument for argument, after in zip(own, loop.body.results, strict=True)]
-        emitter = ConditionalEmitter(loop.body, self._device, self._numbers)
+        emitter = ConditionalEmitter(loop.body, self._device, self._numbers, self._arrays)
         emitter._repeats = True
         emitter._own_states = frozenset(
             argument for argument, vary in zip(own, varies, strict=True) if vary and argument is not None

@@ -12,6 +12,7 @@ import math
 from typing import Any
 
 from toolkit.errors import UnimplementedError
+from toolkit.kernels.cuda.checks import Checks
 from toolkit.kernels.cuda.device import CudaDevice
 from toolkit.kernels.cuda.memory import GpuArray
 from toolkit.kernels.cuda.simt.builder import KernelBuilder
@@ -100,10 +101,21 @@ def _move(device: CudaDevice, rows: GpuArray, item: GpuArray, index: GpuArray, w
     count = rows.shape[0]
     # which index it is, only the device knows
     code = checks.add(device.node, f"Trying to {what} an element out of range in a list with {count} elements.")
+    launch_row(device, rows, item, index, checks, code, is_set=is_set)
+
+
+def launch_row(
+    device: CudaDevice, rows: GpuArray, item: GpuArray, index: GpuArray, checks: Checks, code: int, *, is_set: bool
+) -> None:
+    """Copy a row out of a tensor, or into it, at an index that the device knows.
+
+    Args:
+        code: what is noted of one that is out of range.
+    """
     width = min(rows.dtype.itemsize, _WIDEST)
     length = math.prod(rows.shape[1:]) * (rows.dtype.itemsize // width)
     kernel = row_kernel(_WORDS[width], is_set=is_set)
-    device.launch(kernel, max(blocks_for(length), 1), rows, item, index, checks.word, count, length, code)
+    device.launch(kernel, max(blocks_for(length), 1), rows, item, index, checks.word, rows.shape[0], length, code)
 
 
 @functools.cache

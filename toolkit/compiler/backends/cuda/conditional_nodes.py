@@ -19,7 +19,8 @@ from typing import Any
 
 import numpy as np
 
-from toolkit.compiler.backends.cuda import conditional_lists
+from toolkit.compiler.backends.cuda import conditional_growing, conditional_lists
+from toolkit.compiler.backends.cuda.conditional_growing import GrowingList
 from toolkit.compiler.backends.cuda.conditional_lists import LoopList
 from toolkit.errors import UnimplementedError
 from toolkit.kernels.cuda.device import CudaDevice
@@ -87,6 +88,8 @@ def choose(device: CudaDevice, predicate: Any, taken: Any, other: Any) -> Any:
     if isinstance(taken, TensorList) or isinstance(other, TensorList):
         if not (isinstance(taken, TensorList) and isinstance(other, TensorList)):
             raise UnimplementedError(f"the branches of {device.node} give a list and {type(other).__name__}")
+        if conditional_growing.grows(taken) and conditional_growing.grows(other):
+            return _choose_growing(device, predicate, taken, other)
         one, two = (conditional_lists.as_rows(device, each) for each in (taken, other))
         if (one.dense.shape, one.dtype) != (two.dense.shape, two.dtype):
             raise UnimplementedError(f"the branches of {device.node} give {taken} and {other}")
@@ -99,6 +102,15 @@ def choose(device: CudaDevice, predicate: Any, taken: Any, other: Any) -> Any:
     on_host = not all(isinstance(each, GpuArray) and not isinstance(each, DeviceNumber) for each in (taken, other))
     made = _computed(device, NestStep("SelectV2", (0, 1, 2), ""), [predicate, taken, other])
     return kept(made) if on_host else made
+
+
+def _choose_growing(device: CudaDevice, predicate: Any, taken: TensorList, other: TensorList) -> GrowingList:
+    one, two = (conditional_growing.as_growing(device, each) for each in (taken, other))
+    if (one.dense.shape, one.dtype) != (two.dense.shape, two.dtype):
+        raise UnimplementedError(f"the branches of {device.node} give lists of other elements")
+    step = NestStep("SelectV2", (0, 1, 2), "")
+    parts = [(one.dense, two.dense), (one.count, two.count)]
+    return GrowingList(one, *(_computed(device, step, [predicate, *both]) for both in parts))
 
 
 def computed_by(
@@ -153,8 +165,10 @@ def _rest(iteration: Generator[Any, None, list[Any]]) -> list[Any]:
     raise AssertionError("a body has one test")
 
 
-def _own(device: CudaDevice, name: str, value: Any) -> GpuArray | LoopList:
+def _own(device: CudaDevice, name: str, value: Any) -> GpuArray | TensorList:
     """A copy of a state in memory of its own."""
+    if conditional_growing.grows(value):
+        return conditional_growing.copied(device, value)
     if isinstance(value, TensorList):
         rows = conditional_lists.as_rows(device, value)
         return LoopList.of(rows, device.copied(rows.dense))
@@ -180,10 +194,7 @@ def _filled(device: CudaDevice, name: str, value: Any) -> DeviceNumber:
 
 def _write(device: CudaDevice, name: str, pairs: Sequence[tuple[Any, Any]]) -> None:
     """Give tensors, and lists of tensors, the numbers of others, as if all at once."""
-    pairs = [
-        (to.dense, conditional_lists.as_rows(device, value).dense) if isinstance(to, LoopList) else (to, value)
-        for to, value in pairs
-    ]
+    pairs = [pair for to, value in pairs for pair in _parts(device, to, value)]
     blocks = {id(to.block) for to, _ in pairs if isinstance(to, GpuArray)}
     left: list[tuple[GpuArray, GpuArray]] = []
     for to, value in pairs:
@@ -206,6 +217,16 @@ def _write(device: CudaDevice, name: str, pairs: Sequence[tuple[Any, Any]]) -> N
         left.append((to, device.copied(value) if id(value.block) in blocks else value))
     for to, value in left:
         device.context.copy(to.address, value.address, to.nbytes, device.compute)
+
+
+def _parts(device: CudaDevice, to: Any, value: Any) -> list[tuple[Any, Any]]:
+    """The tensors of a list, with those that they are given."""
+    if isinstance(to, GrowingList):
+        held = conditional_growing.as_growing(device, value)
+        return [(to.dense, held.dense), (to.count, held.count)]
+    if isinstance(to, LoopList):
+        return [(to.dense, conditional_lists.as_rows(device, value).dense)]
+    return [(to, value)]
 
 
 def _computed(device: CudaDevice, step: NestStep, given: Sequence[Any]) -> GpuArray:

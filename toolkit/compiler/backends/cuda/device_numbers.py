@@ -8,7 +8,9 @@ recorded.
 
 from __future__ import annotations
 
+from toolkit.compiler.backends.cuda.conditional_arrays import INSIDE, READ, WRITE
 from toolkit.compiler.backends.cuda.conditional_lists import GET, GROWS, SET
+from toolkit.compiler.backends.cuda.drawing import DRAWS, GENERATORS
 from toolkit.compiler.ir.block import Block
 from toolkit.compiler.ir.elementwise import ELEMENTWISE
 from toolkit.compiler.ir.operation import Operation
@@ -98,11 +100,12 @@ class DeviceNumbers:
             return
         if call.op == COPY_IN:
             return
-        if is_inside and call.step.kind is Kind.STATEFUL and not node.op.startswith(_REPEATED):
+        is_repeated = node.op.startswith(_REPEATED) or node.op in DRAWS | GENERATORS | INSIDE
+        if is_inside and call.step.kind is Kind.STATEFUL and not is_repeated:
             self._refuse(
-                f"{node.name} ({node.op}) changes the host's lists in a loop or branch that the device decides"
+                f"{node.name} ({node.op}) does something on the host in a loop or branch that the device decides"
             )
-        if not self.given(call):
+        if not self.given(call) or node.op in (READ, WRITE):
             return
         if call.op in (GET, SET) and not node.attr(GROWS, False):
             if call.op == GET and call.inputs[2] in self.values:

@@ -18,6 +18,7 @@ import numpy as np
 
 from toolkit.compiler.backends.base import Entry, HostSide
 from toolkit.compiler.backends.cuda.conditional_nodes import DeviceNumber
+from toolkit.compiler.backends.cuda.drawing import DRAWS, GENERATORS, draws_numbers
 from toolkit.compiler.backends.cuda.replayed import (
     DeviceGraph,
     HostGraph,
@@ -55,16 +56,6 @@ _REPLAYED = ("ReadVariableOp", "VarHandleOp", "Variable", "Assign", "Apply", "Re
              "_Fused")  # fmt: skip
 #: ops that take a variable's handle and leave the variable as it is
 _READS = frozenset({"ReadVariableOp", "ResourceGather", "ResourceGatherNd", "VarIsInitializedOp"})
-#: ops that draw random numbers, whose generators go on in each replay (`kernels.cuda.draws`); what others with this
-#: attribute do, kernels do on the host
-_DRAWS = frozenset({
-    "RandomUniform", "RandomStandardNormal", "TruncatedNormal", "RandomUniformInt", "Multinomial",
-})  # fmt: skip
-#: likewise, from the generator in the variable that their first input names
-_GENERATORS = frozenset({
-    "StatefulStandardNormalV2", "StatefulUniform", "StatefulTruncatedNormal", "StatefulUniformFullInt",
-    "StatefulUniformInt", "RngSkip", "RngReadAndSkip",
-})  # fmt: skip
 _SEED = "seed2"
 #: bytes that an H100 reads and writes (2.9 TB/s together) in the time that a launch takes Python (9 us): so much may be
 #: copied into variables for each operation of a step that is recorded for it
@@ -82,7 +73,7 @@ def refusal(block: Block) -> str | None:
             return f"{node.name} waits for others ({node.op})"
         if (
             operation.step.kind is Kind.STATEFUL
-            and node.op not in _DRAWS | _GENERATORS
+            and node.op not in DRAWS | GENERATORS
             and (not node.op.startswith(_REPLAYED) or node.attr(_SEED, None) is not None)
         ):
             return f"{node.name} does something on the host each time ({node.op})"
@@ -97,7 +88,7 @@ def _mixed(block: Block) -> str | None:
     for operation in block.walk():
         for index, value in enumerate(operation.inputs):
             handle = value.constant
-            if index == 0 and isinstance(operation, Call) and operation.op in _GENERATORS:
+            if index == 0 and isinstance(operation, Call) and operation.op in GENERATORS:
                 if not isinstance(handle, ResourceHandle):
                     return f"{operation.name} draws from a variable that is known only when it runs"
                 draws[handle] = operation.name
@@ -105,12 +96,6 @@ def _mixed(block: Block) -> str | None:
                 others.add(handle)
     mixed = next((name for handle, name in draws.items() if handle in others), None)
     return mixed and f"{mixed} draws from a variable that the step itself reads or changes"
-
-
-def draws_numbers(block: Block) -> bool:
-    """Whether a block draws random numbers, which each of its replays has to take from their generators."""
-    drawing = _DRAWS | _GENERATORS
-    return any(isinstance(operation, Call) and operation.step.node.op in drawing for operation in block.walk())
 
 
 def cells_of(block: Block, running: RunningStep) -> list[RecordedVariable] | None:
@@ -122,7 +107,7 @@ def cells_of(block: Block, running: RunningStep) -> list[RecordedVariable] | Non
     changed: set[int] = set()
     for operation in block.walk():
         for index, value in enumerate(operation.inputs):
-            if index == 0 and isinstance(operation, Call) and operation.op in _GENERATORS:
+            if index == 0 and isinstance(operation, Call) and operation.op in GENERATORS:
                 continue
             constant = value.constant
             if isinstance(constant, ResourceHandle) and constant.kind in ("", "Var"):
@@ -294,6 +279,8 @@ class RecordedFunction:
                 results = [by_array.get(id(result), result) for result in results]
                 if checks is not None and checks:
                     moved, results = [*moved, len(results)], [*results, checks.word]
+                if draws is not None and draws.ends is not None:
+                    moved, results = [*moved, len(results)], [*results, draws.ends]
                 fetched = Fetched(self._device, {k: give for k in moved if (give := giver(results[k])) is not None})
         except GraphmillError as error:
             for cell in cells:

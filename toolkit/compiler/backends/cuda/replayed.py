@@ -145,11 +145,12 @@ class HostGraph:
 
     Args:
         fed: the arguments that are copied to the device.
-        draws: the random numbers that it draws.
+        draws: the random numbers that it draws; the last of the results are the places of generators that it moved
+            on, where there are such.
         values: the others, by position; the step was recorded for them.
         results: where they are made, or what they are.
         fetched: those that are copied to the host.
-        checks: what may be wrong; the last of the results is the word that says so. None where nothing may be.
+        checks: what may be wrong; the result before that is the word that says so. None where nothing may be.
     """
 
     def __init__(
@@ -196,6 +197,8 @@ class HostGraph:
         into, out = self._counts
         if into or out:
             device.memory.moved(into, out)
+        if self._draws.ends is not None:
+            self._draws.settle(results.pop())
         if self._checks is not None:
             word: Any = results.pop()
             self._checks.require(int(word[0]))
