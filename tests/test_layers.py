@@ -35,6 +35,8 @@ NO_NUMPY = ("toolkit/target/", "toolkit/graph/", "toolkit/policy/", "toolkit/pas
 ON_COLUMNS = frozenset({
     "toolkit.passes.crossing_table", "toolkit.passes.partition_table", "toolkit.passes.place_table",
     "toolkit.passes.placement.table_groups", "toolkit.passes.prune_table",
+    "toolkit.render.absorb_table", "toolkit.render.bundle_table", "toolkit.render.fold_table",
+    "toolkit.render.link_table", "toolkit.render.model_table",
 })  # fmt: skip
 
 

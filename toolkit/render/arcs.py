@@ -15,6 +15,11 @@ LEAST_ARCS, ARCS_PER_BOX = 120, 2
 
 def bundle(scene: Scene, noted: set[int]) -> None:
     """Merge links into arcs; those from `noted` elements are text in the boxes they lead to."""
+    if scene.model.has_columns:
+        from toolkit.render.bundle_table import bundle as bundle_columns
+
+        bundle_columns(scene, noted)
+        return
     arcs: dict[tuple[int, int, LinkKind], Arc] = {}
     asides = {id(box) for box in scene.asides}
     owner = scene.owner
@@ -79,7 +84,7 @@ def thin(scene: Scene) -> None:
 def label_arc(model: Model, arc: Arc) -> None:
     """Write the shape on an arc when all its tensors have one, and how many there are."""
     first = model.links[arc.links[0]]
-    arc.transfer = model.elements[first.src].op in SEND_OPS and model.elements[first.dst].op in RECV_OPS
+    arc.transfer = model.ops[first.src] in SEND_OPS and model.ops[first.dst] in RECV_OPS
     if arc.kind is LinkKind.CONTROL:
         arc.label = f"{arc.count}×" if arc.count > 1 else ""
         arc.tooltip = f"{arc.count} control edge{'s' if arc.count > 1 else ''}"
@@ -94,6 +99,6 @@ def label_arc(model: Model, arc: Arc) -> None:
         arc.label = ""  # the box says it
     if len(tensors) > 1:
         arc.label = f"{len(tensors)} tensors" if not arc.label else f"{len(tensors)}× {arc.label}"
-    names = [f"{model.elements[s].name}:{i}" for s, i in sorted(tensors)]
+    names = [f"{model.names[s]}:{i}" for s, i in sorted(tensors)]
     shown = names if len(names) <= 8 else [*names[:7], f"… {len(names) - 7} more"]
     arc.tooltip = "\n".join(shown)

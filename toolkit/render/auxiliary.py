@@ -7,9 +7,11 @@ are drawn beside the picture, without their edges.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
+from functools import cache
 
 from toolkit.render.describe import PLACEHOLDERS, category
-from toolkit.render.elements import Model, Scope
+from toolkit.render.elements import Link, Model, Scope
 
 SAVE = "save and restore"
 INIT = "initialization"
@@ -62,15 +64,15 @@ def move_aside(model: Model) -> Scope:
                 for inner in scope.scopes:
                     inner.parent = group
                 for i in scope.elements:
-                    model.elements[i].scope = group
+                    model.homes[i] = group
                 break
             scope.parent = group
             group.scopes.append(scope)
         gone = set(elements)
-        for scope in {id(model.elements[i].scope): model.elements[i].scope for i in elements}.values():
+        for scope in {id(model.homes[i]): model.homes[i] for i in elements}.values():
             scope.elements = [i for i in scope.elements if i not in gone]
         for i in elements:
-            model.elements[i].scope = group
+            model.homes[i] = group
         group.elements += elements
     model.count_sizes()
     for scope in reversed(list(aside.walk())):
@@ -83,8 +85,13 @@ def _inputs_of(model: Model, parts: tuple[list[Scope], list[int]]) -> list[int]:
     inside = {i for scope in parts[0] for i in scope.all_elements()} | set(parts[1])
     if not inside:
         return []
-    users: dict[int, list[int]] = {e.id: [] for e in model.elements if e.op in PLACEHOLDERS and e.id not in inside}
-    for link in model.links if users else ():
+    users: dict[int, list[int]] = {i: [] for i in model.of_op(PLACEHOLDERS) if i not in inside}
+    links: Iterable[Link] = model.links if users else ()
+    if users and model.has_columns:
+        from toolkit.render.link_table import links_from
+
+        links = links_from(model.links, users)
+    for link in links:
         if link.src in users:
             users[link.src].append(link.dst)
     return [i for i, found in users.items() if found and inside.issuperset(found)]
@@ -95,10 +102,10 @@ def _close_parts(model: Model, part: Scope, picks: dict[str, tuple[list[Scope], 
     is what such a picture is about."""
     for name, (scopes, elements) in picks.items():
         mine = [s for s in scopes if s.parent is part]
-        loose = {i for i in elements if model.elements[i].name.startswith(part.path)}
+        loose = {i for i in elements if model.names[i].startswith(part.path)}
         if not mine and not loose:
             continue
-        for scope in {id(model.elements[i].scope): model.elements[i].scope for i in loose}.values():
+        for scope in {id(model.homes[i]): model.homes[i] for i in loose}.values():
             scope.elements = [i for i in scope.elements if i not in loose]
         part.scopes = [s for s in part.scopes if s not in mine]
         group = part.child(f"~{name}", "aside", name)
@@ -107,7 +114,7 @@ def _close_parts(model: Model, part: Scope, picks: dict[str, tuple[list[Scope], 
         for scope in mine:
             scope.parent = group
         for i in loose:
-            model.elements[i].scope = group
+            model.homes[i] = group
         scopes[:] = [s for s in scopes if s not in mine]
         elements[:] = [i for i in elements if i not in loose]
 
@@ -123,11 +130,13 @@ def _pick(model: Model, top: Scope, picks: dict[str, tuple[list[Scope], list[int
         if name is not None:
             picks[name][0].append(scope)
     taken = {id(s) for scopes, _ in picks.values() for s in scopes}
-    stack = [top]
+    ops, stack = model.ops, [top]
     while stack:
         scope = stack.pop()
         for i in scope.elements:
-            name = _element_purpose(model, i, scope is top)
+            name = _op_purpose(ops[i])
+            if name is None and scope is top:
+                name = _top_purpose(model, i)
             if name is not None:
                 picks[name][1].append(i)
         stack += [s for s in scope.scopes if id(s) not in taken and s.kind in ("scope", "loop")]
@@ -147,16 +156,16 @@ def _hands_out_variables(model: Model, top: Scope) -> bool:
     if top.kind == "function":
         return False
     calls = any(s.kind == "function" for s in top.scopes)
-    return calls and any(model.elements[i].op == "VarHandleOp" for i in top.all_elements())
+    return calls and any(model.ops[i] == "VarHandleOp" for i in top.all_elements())
 
 
 def _pick_variables(model: Model, top: Scope, picks: dict[str, tuple[list[Scope], list[int]]]) -> None:
     taken = {id(s) for scopes, _ in picks.values() for s in scopes}
     for scope in top.scopes:
-        ops = {model.elements[i].op for i in scope.all_elements()}
+        ops = {model.ops[i] for i in scope.all_elements()}
         if id(scope) not in taken and "VarHandleOp" in ops and ops <= _VARIABLE_OPS:
             picks[VARIABLES][0].append(scope)
-    picks[VARIABLES][1].extend(i for i in top.elements if model.elements[i].op in ("VarHandleOp", "VarIsInitializedOp"))
+    picks[VARIABLES][1].extend(i for i in top.elements if model.ops[i] in ("VarHandleOp", "VarIsInitializedOp"))
 
 
 def _scope_purpose(model: Model, scope: Scope) -> str | None:
@@ -165,29 +174,30 @@ def _scope_purpose(model: Model, scope: Scope) -> str | None:
         return SAVE if re.match(r"(_*inference_)?_?traced_(save|restore)", scope.detail) else None
     if scope.kind != "scope":
         return None
-    if _SAVER_SCOPE.match(name) and any(model.elements[i].op.startswith(_SAVE_OPS) for i in scope.all_elements()):
+    if _SAVER_SCOPE.match(name) and any(model.ops[i].startswith(_SAVE_OPS) for i in scope.all_elements()):
         return SAVE
     if _GRADIENT_SCOPE.match(name):
         return GRADIENTS
     if _INIT_NAME.match(name):
         return INIT
-    if scope.size and (_OPTIMIZER_NAME.match(name) or any(_APPLY.match(model.elements[i].op) for i in scope.elements)):
-        applies = sum(1 for i in scope.all_elements() if _APPLY.match(model.elements[i].op))
-        products = sum(1 for i in scope.all_elements() if category(model.elements[i].op) == "matrix product")
+    if scope.size and (_OPTIMIZER_NAME.match(name) or any(_APPLY.match(model.ops[i]) for i in scope.elements)):
+        applies = sum(1 for i in scope.all_elements() if _APPLY.match(model.ops[i]))
+        products = sum(1 for i in scope.all_elements() if category(model.ops[i]) == "matrix product")
         # A scope called "train" may hold the whole model; then it is no optimizer.
         if applies and products == 0:
             return OPTIMIZER
     return None
 
 
-def _element_purpose(model: Model, i: int, is_top: bool) -> str | None:
-    element = model.elements[i]
-    if _SUMMARY.match(element.op):
+@cache
+def _op_purpose(op: str) -> str | None:
+    if _SUMMARY.match(op):
         return SUMMARIES
-    if _APPLY.match(element.op):
-        return OPTIMIZER
-    if is_top and element.op == "NoOp" and _INIT_NAME.match(element.node.name):
+    return OPTIMIZER if _APPLY.match(op) else None
+
+
+def _top_purpose(model: Model, i: int) -> str | None:
+    """What an element directly in a graph is for, where its op does not say it."""
+    if model.ops[i] == "NoOp" and _INIT_NAME.match(model.elements[i].node.name):
         return INIT
-    if is_top and element.op.startswith(_SAVE_OPS):
-        return SAVE
-    return None
+    return SAVE if model.ops[i].startswith(_SAVE_OPS) else None

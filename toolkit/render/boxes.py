@@ -6,20 +6,27 @@ import os.path
 from collections import Counter
 
 from toolkit.render import describe
-from toolkit.render.absorb import Absorbed
+from toolkit.render.absorbed import Absorbed
 from toolkit.render.elements import Element, Model, Scope, relative_name
+from toolkit.render.fold import Folding
 from toolkit.render.scene import Box, Cluster
 
 
 class BoxMaker:
-    """Makes boxes and clusters, and notes which one each element is in (`owner`)."""
+    """Makes boxes and clusters, and notes which one each element is in (`owner`).
 
-    def __init__(self, model: Model, opened: set[str], absorbed: Absorbed):
+    Args:
+        opened: paths of the scopes that are open.
+        folding: folds levels that are looked into; None: all have been folded, or are not to be.
+    """
+
+    def __init__(self, model: Model, opened: set[str], absorbed: Absorbed, folding: Folding | None = None):
         self.model = model
         self.opened = opened
         self.absorbed = absorbed
+        self.folding = folding
         self.boxes: list[Box] = []
-        self.owner: list[Box | Cluster | None] = [None] * len(model.elements)
+        self.owner: list[Box | Cluster | None] = [None] * len(model.homes)
         self.prefixes: dict[str, str] = {}
 
     def cluster(self, top: Scope) -> Cluster:
@@ -29,6 +36,8 @@ class BoxMaker:
         while stack:
             cluster = stack.pop()
             scope = cluster.scope
+            if self.folding is not None:
+                self.folding.fold(scope)
             for i in scope.elements:
                 if i == scope.lead and scope.kind == "function":
                     self.owner[i] = cluster  # the frame is the calling node
@@ -59,7 +68,7 @@ class BoxMaker:
             kind = "variable"
         elif element.op in ("Const", "HostConst"):
             kind = "constant"
-        label = relative_name(element, scope)
+        label = relative_name(element.name, scope)
         if kind in ("input", "output"):
             label = label.removeprefix(self._common_prefix(element.scope))
         box = Box(element.name, label, element.name, kind, element=element, members=[element.id])
@@ -89,8 +98,9 @@ class BoxMaker:
         """What the names of a function's arguments and results begin with; tracing puts the same path on all."""
         known = self.prefixes.get(scope.path)
         if known is None:
-            elements = (self.model.elements[i] for i in scope.elements)
-            names = [e.node.name for e in elements if e.op in describe.INPUT_OPS | describe.OUTPUT_OPS]
+            wanted = describe.INPUT_OPS | describe.OUTPUT_OPS
+            chosen = [i for i in scope.elements if self.model.ops[i] in wanted]
+            names = [self.model.elements[i].node.name for i in chosen]
             common = ""
             if len(names) > 2 and scope.kind == "function":
                 # Characters are what is wanted here, not path components.
@@ -109,14 +119,13 @@ class BoxMaker:
 
     def scope_lines(self, scope: Scope, kind: str, members: list[int]) -> list[str]:
         """What is written in the box of a closed scope."""
-        elements = self.model.elements
         if kind == "variable" and scope.lead is not None:
-            return [f"variable {describe.variable_text(elements[scope.lead].node)}"]
-        ops = Counter(elements[i].op for i in members)
+            return [f"variable {describe.variable_text(self.model.elements[scope.lead].node)}"]
+        ops = Counter(map(self.model.ops.__getitem__, members))
         for plain in ("Identity", "NoOp", "Const", "_Arg", "_Retval", "PlaceholderWithDefault"):
             if len(ops) > 1:
                 ops.pop(plain, None)
-        common = ", ".join(f"{n} {op}" if n > 1 else op for op, n in ops.most_common(2))
+        common = ", ".join(f"{n} {op}" if n > 1 else op for op, n in self._most_common(scope, ops))
         if len(ops) > 2:
             common += ", …"
         if kind == "series":
@@ -127,6 +136,22 @@ class BoxMaker:
         count = f"{len(members)} node{'s' if len(members) != 1 else ''}"
         detail = [scope.detail] if scope.detail and kind in ("loop", "section") else []
         return [*detail, count, common] if common else [*detail, count]
+
+    def _most_common(self, scope: Scope, ops: Counter[str]) -> list[tuple[str, int]]:
+        """The two most frequent ops; of equally frequent ones that which comes first when all levels are folded."""
+        ranked = ops.most_common()
+        counts = [count for _, count in ranked[:3]]
+        if self.folding is None or len(set(counts)) == len(counts):
+            return ranked[:2]
+        tied = {op for op, count in ranked if count >= counts[1]}
+        first: dict[str, int] = {}
+        for inner in self.folding.walk(scope):
+            for i in inner.elements:
+                if (op := self.model.ops[i]) in tied:
+                    first.setdefault(op, len(first))
+            if len(first) == len(tied):
+                break
+        return sorted(((op, ops[op]) for op in tied), key=lambda each: (-each[1], first[each[0]]))[:2]
 
 
 def scope_label(scope: Scope) -> str:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from toolkit.errors import GraphmillError
 from toolkit.graph import opdefs
@@ -15,8 +15,12 @@ from toolkit.graph.expansion import Expansion, expansion
 from toolkit.graph.functions import FunctionLibrary
 from toolkit.graph.graph import Graph
 from toolkit.graph.kinds import NodeKind
-from toolkit.graph.node import ENTER_OPS, Node
+from toolkit.graph.node import Node
 from toolkit.render.elements import Element, Link, LinkKind, Model, Scope
+from toolkit.render.frame_scopes import frame_scopes, free_name
+
+if TYPE_CHECKING:
+    from toolkit.render.link_table import LinkTable
 
 #: function bodies are put in place until this many elements came from them; later calls stay closed
 FUNCTION_BUDGET = 200_000
@@ -52,7 +56,9 @@ _CALLS: dict[str, dict[str, int]] = {
 }
 
 
-def build_model(graphs: Graph | Mapping[str, Graph], title: str, *, functions: bool = True) -> Model:
+def build_model(
+    graphs: Graph | Mapping[str, Graph], title: str, *, functions: bool = True, tables: bool = False
+) -> Model:
     """Make the picture's model of a graph, or of several side by side (a partition).
 
     Linear in nodes and edges. A `_Recv` is linked to the `_Send` of the same tensor in another graph.
@@ -60,15 +66,17 @@ def build_model(graphs: Graph | Mapping[str, Graph], title: str, *, functions: b
     Args:
         graphs: one graph, or graphs by the name of their part.
         functions: put the bodies of called functions where they are called.
+        tables: make no nodes of graphs that are tables; for pictures that show some of them.
     """
-    builder = _Builder(Model(title), functions)
+    builder = _Builder(Model(title), functions, tables)
     if isinstance(graphs, Graph):
-        builder.add_graph(graphs, builder.model.root)
+        builder.add(graphs, builder.model.root)
     else:
         for name, graph in graphs.items():
             scope = builder.model.root.child(name, "partition")
-            builder.add_graph(graph, scope)
-        _join_partitions(builder.model)
+            builder.add(graph, scope)
+        builder.links += _join_partitions(builder.model)
+    builder.finish()
     builder.model.count_sizes()
     return builder.model
 
@@ -81,23 +89,65 @@ def display_function_name(name: str) -> str:
 
 
 class _Builder:
-    def __init__(self, model: Model, functions: bool):
+    def __init__(self, model: Model, functions: bool, takes_tables: bool):
         self.model = model
         self.functions = functions
+        self.takes_tables = takes_tables
         self.opened = 0
         self.stack: list[str] = []
         self.expansions: dict[FunctionLibrary, Expansion] = {}
         self.shown: dict[str, str] = {}
+        self.links: list[Link] = []
+        self.tables: list[LinkTable] = []  # all links before these
 
-    def add_graph(self, graph: Graph, top: Scope) -> dict[int, Element]:
+    def add(self, graph: Graph, top: Scope) -> None:
+        """Add the nodes of one graph under `top`."""
+        if not self.takes_tables or graph.unmade is None or len(graph) <= self.model.shapes.most:
+            self.add_nodes(graph, top)
+        else:
+            self._add_table(graph, top)
+
+    def finish(self) -> None:
+        """Give the model its links."""
+        if not self.tables:
+            self.model.links = self.links
+            return
+        from toolkit.render.link_table import LinkTable
+
+        self.model.links = LinkTable.joined([*self.tables, LinkTable.of(self.links)])
+
+    def add_nodes(self, graph: Graph, top: Scope) -> dict[int, Element]:
         """Add the nodes of one graph under `top`; returns the elements by node id."""
         prefix = top.path
         scopes = {"": top}
+        begin = len(self.model.elements)
         elements = [self._place(node, prefix, scopes) for node in graph.nodes]
+        opened = self._open_calls(
+            graph, (e for e in elements if _function_attrs(e.op) or e.op in graph.library)
+        )  # fmt: skip
+        self._link(elements, opened)
+        frame_scopes(self.model, graph, begin, top)
+        return {element.node.id: element for element in elements}
+
+    def _add_table(self, graph: Graph, top: Scope) -> None:
+        from toolkit.render import model_table
+        from toolkit.render.link_table import LinkTable
+
+        model, begin = self.model, len(self.model.elements)
+        scopes = {"": top}
+        model_table.place(model, graph, top.path, lambda path: _scope_at(path, scopes))
+        calling = {op for op in set(model.ops[begin:]) if _function_attrs(op) or op in graph.library}
+        calls = (model.elements[begin + number] for number in model_table.nodes_of(graph, calling))
+        opened = self._open_calls(graph, calls)
+        links = model_table.links_of(graph, begin, {begin + i: call for i, call in opened.items()}, _references)
+        self.tables += [LinkTable.of(self.links), links]
+        self.links = []
+        frame_scopes(model, graph, begin, top)
+
+    def _open_calls(self, graph: Graph, elements: Iterable[Element]) -> dict[int, _Call]:
+        """Put the functions that some elements call in their places; returns those that were, by node id."""
         calls: list[tuple[Element, list[tuple[str, FuncRef]]]] = []
         for element in elements:
-            if not _function_attrs(element.op) and element.op not in graph.library:
-                continue
             if refs := _function_refs(element.node, graph):
                 element.calls = tuple(ref.name for _, ref in refs)
                 calls.append((element, refs))
@@ -106,25 +156,17 @@ class _Builder:
             call = self._open(element, refs, graph)
             if call is not None:
                 opened[element.node.id] = call
-        self._link(elements, opened)
-        if any(node.op in ENTER_OPS for node in graph.nodes):
-            _frame_scopes(graph, elements, top)
-        return {element.node.id: element for element in elements}
+        return opened
 
     def _place(self, node: Node, prefix: str, scopes: dict[str, Scope]) -> Element:
         """Add a node to its scope.
 
         Args:
-            scopes: by the path that names begin with, as far as known; more are added.
+            scopes: see `_scope_at`.
         """
         name = node.name
         path = name[: name.rfind("/") + 1]
-        scope = scopes.get(path)
-        if scope is None:
-            scope = scopes[""]
-            for part in path.split("/")[:-1]:
-                scope = scope.child(part or "(empty)")
-            scopes[path] = scope
+        scope = scopes.get(path) or _scope_at(path, scopes)
         return self.model.add(prefix + name if prefix else name, node, scope)
 
     def _size(self, library: FunctionLibrary, name: str) -> int:
@@ -162,19 +204,19 @@ class _Builder:
         name = element.node.name.rpartition("/")[2]
         scope = element.scope.child(name)
         scope.kind, scope.lead = "function", element.id
-        self.model.move(element, scope)
+        self.model.move(element.id, scope)
         call = _Call(element, scope)
         for attr, ref, body in bodies:
             inner = scope
             if len(bodies) > 1:
-                inner = scope.child(_free_name(scope, attr), "function")
+                inner = scope.child(free_name(scope, attr), "function")
             else:
                 scope.detail = display_function_name(ref.name)
             inner.detail = display_function_name(ref.name)
             inner.function = ref.name
             self.shown.setdefault(ref.name, inner.path.rstrip("/"))
             self.stack.append(ref.name)
-            by_node = self.add_graph(body.graph, inner)
+            by_node = self.add_nodes(body.graph, inner)
             self.stack.pop()
             first = passed_on.get(attr.partition("[")[0])
             if first is not None:
@@ -188,7 +230,7 @@ class _Builder:
 
     def _link(self, elements: Sequence[Element], opened: Mapping[int, _Call]) -> None:
         """Add the links of one graph. Element ids follow node ids up to an offset that calls break up."""
-        links = self.model.links
+        links = self.links
         ids = {element.node.id: element.id for element in elements}
         kinds: dict[tuple[str, object, int], LinkKind] = {}  # by what nodes have in common
         new = cast("Any", tuple).__new__
@@ -235,12 +277,22 @@ class _Call:
         return found or [(self.element.id, index)]
 
 
-def _free_name(scope: Scope, name: str) -> str:
-    count, free = 1, name
-    while free in scope.by_name:
-        free = f"{name}_{count}"
-        count += 1
-    return free
+def _scope_at(path: str, scopes: dict[str, Scope]) -> Scope:
+    """The scope of a path that names begin with.
+
+    Args:
+        scopes: by path, as far as known; more are added.
+    """
+    last = path.rfind("/", 0, -1) + 1
+    scope = scopes.get(path[:last])
+    if scope is None:
+        scope = scopes[""]
+        for part in path.split("/")[:-1]:
+            scope = scope.child(part or "(empty)")
+    else:
+        scope = scope.child(path[last:-1] or "(empty)") if path else scope
+    scopes[path] = scope
+    return scope
 
 
 @cache
@@ -282,94 +334,28 @@ def _reference_outputs(op: str) -> bool | frozenset[int]:
     return True if len(chosen) == len(definition.outputs) and chosen else chosen or False
 
 
-def _is_reference(src: Node, index: int) -> bool:
+def _references(src: Node) -> bool | frozenset[int]:
+    """Which outputs of a node are references or handles: all, none or these."""
     attr = _PASSES_ON.get(src.op)
-    if attr is not None:
-        base = src.base
-        if base is not None and src.changed_attrs is None:
-            return base.attr[attr].type == _RESOURCE if attr in base.attr else False
-        dtype = src.attr_or(attr, None)
-        return dtype is not None and dtype.enum == _RESOURCE
-    outputs = _reference_outputs(src.op)
-    return outputs if isinstance(outputs, bool) else index in outputs
+    if attr is None:
+        return _reference_outputs(src.op)
+    head = src.head
+    if head is not None and src.changed_attrs is None:
+        return head.attr[attr].type == _RESOURCE if attr in head.attr else False
+    dtype = src.attr_or(attr, None)
+    return dtype is not None and dtype.enum == _RESOURCE
 
 
-def _frame_scopes(graph: Graph, elements: Sequence[Element], top: Scope) -> None:
-    """Mark the scope of every loop frame, or make one where the names do not give it."""
-    from toolkit.graph.frames import assign_frames
-
-    try:
-        frames, every = assign_frames(graph, graph.topological_order())
-    except GraphmillError:
-        return  # a malformed loop is drawn as its nodes; `validate` says what is wrong with it
-    del frames
-    for frame in every:
-        if not frame.name:
-            continue
-        members = [elements[i] for i in frame.nodes]
-        if members:
-            _mark_frame(members, frame.name, top)
+def _is_reference(src: Node, index: int) -> bool:
+    found = _references(src)
+    return found if isinstance(found, bool) else index in found
 
 
-def _mark_frame(members: list[Element], name: str, top: Scope) -> None:
-    common = _common_scope(members)
-    inside = sum(1 for _ in common.all_elements())
-    label = name.rpartition("/")[2] or name
-    # Enter and Exit nodes, and the loop's constants, usually share its name scope without being in the frame.
-    if common is not top and common.kind == "scope" and inside <= 2 * len(members) + 8:
-        common.kind, common.detail = "loop", f"while {name}"
-        return
-    chosen = {element.id for element in members}
-    whole = [s for s in common.scopes if all(i in chosen for i in s.all_elements())]
-    frame = Scope(f"{common.path}{_free_name(common, label)}/", label, common, "loop")
-    frame.detail = f"while {name}"
-    for scope in whole:
-        scope.parent = frame
-    frame.scopes = whole
-    frame.elements = [i for i in common.elements if i in chosen]
-    by_id = {element.id: element for element in members}
-    for i in frame.elements:
-        by_id[i].scope = frame
-    common.scopes = [*(s for s in common.scopes if s.parent is common), frame]
-    common.elements = [i for i in common.elements if i not in chosen]
-
-
-def _common_scope(members: list[Element]) -> Scope:
-    """The innermost scope that holds all of them."""
-
-    def chain(scope: Scope) -> list[Scope]:
-        found: list[Scope] = []
-        current: Scope | None = scope
-        while current is not None:
-            found.append(current)
-            current = current.parent
-        return found[::-1]
-
-    common = chain(members[0].scope)
-    seen: set[int] = {id(members[0].scope)}
-    for element in members:
-        if id(element.scope) in seen:
-            continue
-        seen.add(id(element.scope))
-        other = chain(element.scope)
-        length = 0
-        while length < min(len(common), len(other)) and common[length] is other[length]:
-            length += 1
-        common = common[:length]
-    return common[-1]
-
-
-def _join_partitions(model: Model) -> None:
-    """Link every _Recv to the _Send that has the same tensor name and devices."""
-    sends: dict[tuple[object, ...], int] = {}
-    for element in model.elements:
-        if element.op in SEND_OPS:
-            sends[_rendezvous_key(element.node)] = element.id
-    for element in model.elements:
-        if element.op in RECV_OPS:
-            src = sends.get(_rendezvous_key(element.node))
-            if src is not None:
-                model.links.append(Link(src, element.id, LinkKind.DATA, 0, 0))
+def _join_partitions(model: Model) -> list[Link]:
+    """A link to every _Recv from the _Send that has the same tensor name and devices."""
+    sends = {_rendezvous_key(model.elements[i].node): i for i in model.of_op(SEND_OPS)}
+    receives = ((i, sends.get(_rendezvous_key(model.elements[i].node))) for i in model.of_op(RECV_OPS))
+    return [Link(src, i, LinkKind.DATA, 0, 0) for i, src in receives if src is not None]
 
 
 def _rendezvous_key(node: Node) -> tuple[object, ...]:

@@ -93,7 +93,7 @@ def _by_op(scene: Scene, theme: Theme, given: ColorInput) -> None:
         elif box.kind == "variable":
             name = "variable"
         elif box.kind == "series" and box.scope is not None and not box.scope.scopes:
-            name = describe.category(scene.model.elements[box.scope.elements[0]].op)
+            name = describe.category(scene.model.ops[box.scope.elements[0]])
         else:
             box.fills = [(theme.scope, 1.0)]
             continue
@@ -177,7 +177,7 @@ def _by_dtype(scene: Scene, theme: Theme, given: ColorInput) -> None:
 def _by_structure(scene: Scene, theme: Theme, given: ColorInput) -> None:
     """Closed scopes with the same ops have the same colour; what occurs once has none."""
     shapes = {
-        id(box): tuple(sorted(Counter(scene.model.elements[i].op for i in box.members).items())) if box.scope else ()
+        id(box): tuple(sorted(Counter(scene.model.ops[i] for i in box.members).items())) if box.scope else ()
         for box in _all_boxes(scene)
     }
     counts = Counter(shapes.values())
@@ -203,7 +203,7 @@ def _by_memory(scene: Scene, theme: Theme, given: ColorInput) -> None:
 def _by_amount(scene: Scene, theme: Theme, costs: Mapping[str, float], unit: str) -> None:
     per_box: dict[int, float] = {}
     for box in _all_boxes(scene):
-        per_box[id(box)] = sum(costs.get(scene.model.elements[i].name, 0.0) for i in box.members)
+        per_box[id(box)] = sum(costs.get(scene.model.names[i], 0.0) for i in box.members)
     top = max(per_box.values(), default=0.0)
     steps = len(theme.scale)
     for box in _all_boxes(scene):

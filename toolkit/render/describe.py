@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from toolkit.graph.infer import ShapeMap
     from toolkit.graph.shapes.calls import Calls
 
+#: nodes above which the shapes of a graph are not inferred: its pictures show boxes of many nodes anyway
+MOST_INFERRED = 20_000
+
 VARIABLE_OPS = frozenset({"Variable", "VariableV2", "VarHandleOp", "AutoReloadVariable", "TemporaryVariable"})
 PLACEHOLDERS = frozenset({"Placeholder", "PlaceholderV2", "PlaceholderWithDefault"})
 INPUT_OPS = PLACEHOLDERS | {"_Arg", "_DeviceArg"}
@@ -139,11 +142,11 @@ class Shapes:
     Nobody changes a graph that is drawn.
 
     Args:
-        most: graphs with more nodes than this are not inferred; their pictures show boxes of many nodes anyway.
+        most: graphs with more nodes than this are not inferred (default: `MOST_INFERRED`).
     """
 
-    def __init__(self, most: int = 20_000):
-        self._most = most
+    def __init__(self, most: int | None = None):
+        self.most = MOST_INFERRED if most is None else most
         self._maps: dict[int, ShapeMap | None] = {}
         self._calls: Calls | None = None
 
@@ -158,7 +161,7 @@ class Shapes:
             from toolkit.graph.shapes.calls import Calls
 
             self._calls = self._calls or Calls()
-            self._maps[id(graph)] = ShapeMap(self._calls) if len(graph) <= self._most else None
+            self._maps[id(graph)] = ShapeMap(self._calls) if len(graph) <= self.most else None
         shapes = self._maps[id(graph)]
         if shapes is None:
             return None

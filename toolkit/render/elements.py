@@ -7,10 +7,10 @@ Everything later (collapsing, folding, drawing) works on elements, links and sco
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import NamedTuple
+from typing import NamedTuple, Protocol, SupportsIndex
 
 from toolkit.graph.node import Node
 from toolkit.render.describe import Shapes
@@ -41,23 +41,28 @@ class Element:
         id: its position in `Model.elements`.
         name: its full name in the picture; a node inside a function body carries the path of the call.
         op, device: as in NodeDef.
-        node: the node itself.
-        scope: the innermost scope it is in.
+        node: the node itself; one of a table has no inputs (`toolkit.render.unmade`).
+        homes: the innermost scope that each element of the model is in (`Model.homes`).
         calls: the functions that it names in its attributes.
         note: a remark of whoever made the model ("recursive call").
     """
 
-    __slots__ = ("calls", "device", "id", "name", "node", "note", "op", "scope")
+    __slots__ = ("calls", "device", "homes", "id", "name", "node", "note", "op")
 
-    def __init__(self, id: int, name: str, node: Node, scope: Scope):
+    def __init__(self, id: int, name: str, node: Node, homes: list[Scope]):
         self.id = id
         self.name = name
         self.op = node.op
         self.device = node.device
         self.node = node
-        self.scope = scope
+        self.homes = homes
         self.calls: tuple[str, ...] = ()
         self.note = ""
+
+    @property
+    def scope(self) -> Scope:
+        """The innermost scope it is in."""
+        return self.homes[self.id]
 
     @property
     def function(self) -> str:
@@ -72,6 +77,28 @@ class Element:
 
     def __repr__(self) -> str:
         return f"<Element {self.name} = {self.op}>"
+
+
+class Elements(Protocol):
+    """Elements by their ids: a list, or what makes them when they are asked for (`toolkit.render.unmade`)."""
+
+    def __len__(self) -> int: ...
+
+    def __iter__(self) -> Iterator[Element]: ...
+
+    def __getitem__(self, number: SupportsIndex, /) -> Element: ...
+
+    def append(self, element: Element, /) -> None: ...
+
+
+class Links(Protocol):
+    """Links by their numbers: a list, or columns (`toolkit.render.link_table`)."""
+
+    def __len__(self) -> int: ...
+
+    def __iter__(self) -> Iterator[Link]: ...
+
+    def __getitem__(self, number: SupportsIndex, /) -> Link: ...
 
 
 class Scope:
@@ -148,17 +175,16 @@ class Scope:
         return f"<Scope {self.path or '(root)'} {self.kind}>"
 
 
-def relative_name(element: Element, scope: Scope) -> str:
+def relative_name(name: str, scope: Scope) -> str:
     """An element's name without the path of the scope it is drawn in."""
     around: Scope | None = scope
     while around is not None and around.kind in ("series", "section", "aside"):
         around = around.parent
     prefix = around.path if around is not None else ""
-    name = element.name
     if name.startswith(prefix):
         rest = name[len(prefix) :]
         return rest.removeprefix(around.repeats) if around is not None else rest
-    return element.node.name.rpartition("/")[2]
+    return name.rpartition("/")[2]
 
 
 @dataclass(slots=True)
@@ -166,23 +192,50 @@ class Model:
     """Everything that could be drawn.
 
     Attributes:
-        links: all edges; those into and out of a call lead to its body's arguments and results.
+        names, ops: of the elements, in order.
+        homes: the innermost scope that each element is in.
+        links: all edges; those into and out of a call lead to its body's arguments and results. Of a large model they
+            are columns.
         messages: what the reader should know, such as functions that were not opened.
         shapes: what is known about the shapes of outputs.
     """
 
     title: str
-    elements: list[Element] = field(default_factory=list[Element])
-    links: list[Link] = field(default_factory=list[Link])
+    elements: Elements = field(default_factory=list[Element])
+    names: list[str] = field(default_factory=list[str])
+    ops: list[str] = field(default_factory=list[str])
+    homes: list[Scope] = field(default_factory=list[Scope])
+    links: Links = field(default_factory=list[Link])
     root: Scope = field(default_factory=lambda: Scope("", "", None, "root"))
     messages: list[str] = field(default_factory=list[str])
     shapes: Shapes = field(default_factory=Shapes)
 
+    @property
+    def has_columns(self) -> bool:
+        """Whether links are columns."""
+        return not isinstance(self.links, list)
+
     def add(self, name: str, node: Node, scope: Scope) -> Element:
-        element = Element(len(self.elements), name, node, scope)
+        element = Element(len(self.homes), name, node, self.homes)
         self.elements.append(element)
+        self.names.append(name)
+        self.ops.append(node.op)
+        self.homes.append(scope)
         scope.elements.append(element.id)
         return element
+
+    def of_op(self, ops: Container[str]) -> list[int]:
+        """The elements of some ops, in order."""
+        return [i for i, op in enumerate(self.ops) if op in ops]
+
+    def keep(self, chosen: Sequence[int]) -> None:
+        """Forget all elements but these, which are numbered anew, in this order; scopes and links stay as they are."""
+        self.elements = elements = [self.elements[i] for i in chosen]
+        self.names = [self.names[i] for i in chosen]
+        self.ops = [self.ops[i] for i in chosen]
+        self.homes = [self.homes[i] for i in chosen]
+        for position, element in enumerate(elements):
+            element.id, element.homes = position, self.homes
 
     def count_sizes(self) -> None:
         """Fill in `Scope.size`, and forget scopes in which nothing is left."""
@@ -193,8 +246,8 @@ class Model:
                 size += sum([s.size for s in scope.scopes])
             scope.size = size
 
-    def move(self, element: Element, scope: Scope) -> None:
+    def move(self, element: int, scope: Scope) -> None:
         """Put an element into another scope. Linear in the scope it leaves; use `Scope.elements` for many."""
-        element.scope.elements.remove(element.id)
-        scope.elements.append(element.id)
-        element.scope = scope
+        self.homes[element].elements.remove(element)
+        scope.elements.append(element)
+        self.homes[element] = scope

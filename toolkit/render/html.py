@@ -27,7 +27,7 @@ from toolkit.errors import GraphmillError
 from toolkit.graph.dtypes import DType
 from toolkit.graph.shape import Shape
 from toolkit.render import colors, describe, difference, page
-from toolkit.render.absorb import Absorbed
+from toolkit.render.absorbed import Absorbed
 from toolkit.render.boxes import BoxMaker, scope_label
 from toolkit.render.colors import ColorInput
 from toolkit.render.elements import Element, Model, Scope, relative_name
@@ -108,7 +108,7 @@ def page_data(
     small = len(model.elements) <= MOST_WITH_ATTRS
     # An absorbed element may be in a scope that was left out; its host's scope is where it is shown.
     home = [
-        position.get(id(model.elements[absorbed.host.get(e.id, e.id)].scope), 0) for e in model.elements
+        position.get(id(model.homes[absorbed.host.get(i, i)]), 0) for i in range(len(model.homes))
     ]  # fmt: skip
     return {
         "title": model.title,
@@ -134,7 +134,7 @@ def _element_columns(model: Model, maker: BoxMaker, strings: _Strings, home: lis
     }
     for element in model.elements:
         box = maker.element_box(element, element.scope)
-        label = box.label if element.name.endswith(box.label) else relative_name(element, element.scope)
+        label = box.label if element.name.endswith(box.label) else relative_name(element.name, element.scope)
         dtype = colors.dtype_key(element)
         values = (
             element.name,
@@ -235,7 +235,7 @@ def _structures(model: Model, scopes: Sequence[Scope]) -> dict[str, Any]:
     """
     ops: dict[int, Counter[str]] = {}
     for scope in reversed(scopes):
-        found = Counter(model.elements[i].op for i in scope.elements)
+        found = Counter(model.ops[i] for i in scope.elements)
         for inner in scope.scopes:
             found.update(ops[id(inner)])
         ops[id(scope)] = found
@@ -257,7 +257,7 @@ def _structures(model: Model, scopes: Sequence[Scope]) -> dict[str, Any]:
 
 def _measured(model: Model, costs: Mapping[str, float], unit: str) -> dict[str, Any]:
     themes = {name: find_theme(name) for name in THEMES}
-    amounts = [costs.get(e.name, 0.0) for e in model.elements]
+    amounts = [costs.get(name, 0.0) for name in model.names]
     top = max(amounts, default=0.0)
     steps = len(themes["light"].scale)
     return {
@@ -276,7 +276,7 @@ def _keyed(
 ) -> dict[str, Any]:
     position = {name: n for n, name in enumerate(names)}
     of = [position[key(element)] for element in model.elements]
-    used = {of[e.id] for e in model.elements if e.id not in hosted}
+    used = {of[i] for i in range(len(model.homes)) if i not in hosted}
     return {"keys": list(names), "of": of, "used": [int(n in used) for n in range(len(names))], "fills": fills}
 
 

@@ -8,15 +8,17 @@ from typing import TYPE_CHECKING
 
 from toolkit.errors import UsageError, about_option, did_you_mean
 from toolkit.graph.graph import Graph
-from toolkit.render.absorb import Absorbed, absorb, absorb_passed_through, data_users, lead_scopes, simplify
+from toolkit.render.absorb import absorb, absorb_passed_through, data_users
+from toolkit.render.absorbed import Absorbed
 from toolkit.render.auxiliary import move_aside
 from toolkit.render.build import build_model
 from toolkit.render.colors import ColorInput, check_mode, color_scene, find_mode
 from toolkit.render.difference import SAME
 from toolkit.render.dot import check_direction, to_dot
 from toolkit.render.elements import Model, Scope
-from toolkit.render.fold import fold
+from toolkit.render.fold import Folding, fold
 from toolkit.render.scene import Scene
+from toolkit.render.scopes import lead_scopes, simplify
 from toolkit.render.select import (
     emphasize,
     find,
@@ -72,11 +74,16 @@ class PictureOptions:
 
 @dataclass(slots=True)
 class Arranged:
-    """A model made ready to look at: small parts absorbed, auxiliary parts aside, long levels folded."""
+    """A model made ready to look at: small parts absorbed, auxiliary parts aside, long levels folded.
+
+    Attributes:
+        folding: folds levels that are looked into, where that is left to whoever does; else None.
+    """
 
     model: Model
     absorbed: Absorbed
     aside: Scope | None
+    folding: Folding | None = None
 
 
 def check_options(options: PictureOptions) -> None:
@@ -101,8 +108,12 @@ def _check_auxiliary(auxiliary: str) -> None:
         raise UsageError(f"'{auxiliary}' is no way to treat auxiliary nodes{hint}")
 
 
-def arrange(model: Model, *, auxiliary: str = "aside", folding: bool = True) -> Arranged:
+def arrange(model: Model, *, auxiliary: str = "aside", folding: bool = True, is_late: bool = False) -> Arranged:
     """Make a model ready for `make_scene`; changes its scopes.
+
+    Args:
+        folding: whether long levels are folded.
+        is_late: whether that is left to whoever looks into them (`Arranged.folding`).
 
     Raises:
         UsageError: `auxiliary` is not aside, inline or hide.
@@ -118,6 +129,8 @@ def arrange(model: Model, *, auxiliary: str = "aside", folding: bool = True) -> 
         del users  # of a large graph they are much
     aside = move_aside(model) if auxiliary != "inline" else None
     simplify(model)
+    if folding and is_late:
+        return Arranged(model, absorbed, aside, Folding(model, model.root, absorbed.noted))
     if folding:
         fold(model, model.root, noted=absorbed.noted)
     model.count_sizes()
@@ -135,14 +148,22 @@ class PreparedPicture:
 
 
 def prepare(
-    graphs: Graph | Mapping[str, Graph], title: str, options: PictureOptions, given: ColorInput | None = None
+    graphs: Graph | Mapping[str, Graph],
+    title: str,
+    options: PictureOptions,
+    given: ColorInput | None = None,
+    *,
+    is_late: bool = False,
 ) -> PreparedPicture:
     """Build and arrange the model of a graph, or of the graphs of a partition by name.
+
+    Args:
+        is_late: levels are folded when they are looked into (`arrange`), and nodes of tables made so (`build_model`).
 
     Raises:
         UsageError: an option names something that does not exist.
     """
-    model = build_model(graphs, title, functions=options.functions)
+    model = build_model(graphs, title, functions=options.functions, tables=is_late)
     auxiliary, focused = options.auxiliary, set[int]()
     if options.focus is not None:
         with about_option("--focus"):
@@ -154,8 +175,11 @@ def prepare(
     if options.highlight is not None:
         with about_option("--highlight"):
             path = paths_between(model, *options.highlight)
-    ready = arrange(model, auxiliary=auxiliary, folding=options.fold)
-    opened = open_to_budget(model.root) if options.depth is None else open_to_depth(model.root, options.depth)
+    ready = arrange(model, auxiliary=auxiliary, folding=options.fold, is_late=is_late)
+    if options.depth is None:
+        opened = open_to_budget(model.root, folding=ready.folding)
+    else:
+        opened = open_to_depth(model.root, options.depth, ready.folding)
     if options.focus is not None and options.depth is None:
         opened |= open_around(model, focused)
     if given is not None and given.changes is not None and options.color == "diff" and options.depth is None:
@@ -175,9 +199,11 @@ def make_picture(
         UsageError: an option names something that does not exist.
     """
     theme = find_theme(options.theme)
-    prepared = prepare(graphs, title, options, given)
+    # What is added up over the members of a box, and what is opened around nodes, takes all levels as they are drawn.
+    is_late = options.color not in ("cost", "memory", "diff") and options.focus is None
+    prepared = prepare(graphs, title, options, given, is_late=is_late)
     ready = prepared.ready
-    scene = make_scene(ready.model, prepared.opened, ready.absorbed, ready.aside)
+    scene = make_scene(ready.model, prepared.opened, ready.absorbed, ready.aside, ready.folding)
     if options.auxiliary == "hide":
         scene.asides = []
     color_scene(scene, options.color, theme, given)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
@@ -37,6 +37,13 @@ class Member:
     signature: int = 0
     before: set[int] = field(default_factory=set[int])  # members (by position) that feed it
     after: set[int] = field(default_factory=set[int])
+
+    def elements(self) -> Iterator[int]:
+        """The elements in it at any depth."""
+        if self.scope is not None:
+            yield from self.scope.all_elements()
+        elif self.element is not None:
+            yield self.element
 
 
 def by_prefix(members: Sequence[Member]) -> list[Group]:

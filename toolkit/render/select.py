@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from toolkit.errors import UsageError, did_you_mean
-from toolkit.render.elements import LinkKind, Model, Scope
+from toolkit.render.elements import Link, LinkKind, Model, Scope
 from toolkit.render.scene import Box, Scene
 from toolkit.render.visible import BOX_BUDGET
 
@@ -23,13 +23,13 @@ def find(model: Model, name: str) -> list[int]:
     wanted = name.rstrip("/")
     head, colon, index = wanted.rpartition(":")
     plain = head if colon and index.isdigit() else wanted
-    exact = [e.id for e in model.elements if e.name in (wanted, plain)]
+    exact = [i for i, each in enumerate(model.names) if each in (wanted, plain)]
     if exact:
         return exact
     # In a partition, names begin with the part; a node or scope may be asked for without it, in all parts.
     parts = [scope for scope in model.root.scopes if scope.kind == "partition"]
     inside = {scope.path + plain for scope in parts}
-    exact = [e.id for e in model.elements if e.name in inside] if parts else []
+    exact = [i for i, each in enumerate(model.names) if each in inside] if parts else []
     if exact:
         return exact
     for scope in model.root.walk():
@@ -38,7 +38,7 @@ def find(model: Model, name: str) -> list[int]:
     scopes = [scope for part in parts for scope in part.walk() if scope.path == f"{part.path}{plain}/"]
     if scopes:
         return [i for scope in scopes for i in scope.all_elements()]
-    names = [e.name for e in model.elements]
+    names = list(model.names)
     names += [s.path.rstrip("/") for s in model.root.walk() if s.path]
     names += [name.removeprefix(part.path) for part in parts for name in names if name.startswith(part.path)]
     raise UsageError(f"there is no node or scope '{name}'{did_you_mean(plain, dict.fromkeys(names))}")
@@ -59,7 +59,7 @@ def neighbourhood(model: Model, starts: Iterable[int], hops: int) -> set[int]:
                 continue
             for other in beside[i]:
                 # A NoOp that half the graph waits for says nothing about any part of it.
-                if other not in seen and (model.elements[other].op != "NoOp" or len(beside[other]) <= _HUB):
+                if other not in seen and (model.ops[other] != "NoOp" or len(beside[other]) <= _HUB):
                     seen.add(other)
                     following.append(other)
         edge = following
@@ -68,25 +68,23 @@ def neighbourhood(model: Model, starts: Iterable[int], hops: int) -> set[int]:
 
 def restrict(model: Model, keep: set[int]) -> None:
     """Take everything else out of the model; what was cut off is noted at the nodes that stay."""
-    old = model.elements
-    number = {i: position for position, i in enumerate(sorted(keep))}
+    chosen = sorted(keep)
+    number = {i: position for position, i in enumerate(chosen)}
     cut: dict[int, int] = {}
-    links = model.links
-    model.links = []
-    for link in links:
+    links: list[Link] = []
+    for link in model.links:
         if link.src in number and link.dst in number:
-            model.links.append(link._replace(src=number[link.src], dst=number[link.dst]))
+            links.append(link._replace(src=number[link.src], dst=number[link.dst]))
         elif link.src in number or link.dst in number:
             stays = link.src if link.src in number else link.dst
             cut[stays] = cut.get(stays, 0) + 1
-    model.elements = [old[i] for i in sorted(keep)]
+    model.links = links
+    for i, count in cut.items():
+        model.elements[i].note = f"{count} more edge{'s' if count > 1 else ''}"
+    model.keep(chosen)
     for scope in model.root.walk():
         scope.elements = [number[i] for i in scope.elements if i in number]
         scope.lead = number.get(scope.lead) if scope.lead is not None else None
-    for i, count in cut.items():
-        old[i].note = f"{count} more edge{'s' if count > 1 else ''}"
-    for position, element in enumerate(model.elements):
-        element.id = position
     model.count_sizes()
 
 
@@ -127,7 +125,7 @@ def open_around(model: Model, elements: Iterable[int]) -> set[str]:
     """The paths of all scopes around some elements."""
     opened: set[str] = set()
     for i in elements:
-        scope: Scope | None = model.elements[i].scope
+        scope: Scope | None = model.homes[i]
         while scope is not None and scope.path not in opened:
             opened.add(scope.path)
             scope = scope.parent
@@ -138,7 +136,7 @@ def open_within_budget(model: Model, elements: Iterable[int], budget: int = BOX_
     """The paths of scopes around some elements, outer ones first, as many as stay within the budget of boxes."""
     around: dict[str, Scope] = {}
     for i in elements:
-        scope: Scope | None = model.elements[i].scope
+        scope: Scope | None = model.homes[i]
         while scope is not None and scope.path not in around:
             if scope.kind != "variable":
                 around[scope.path] = scope
