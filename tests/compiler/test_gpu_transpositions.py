@@ -138,3 +138,44 @@ def test_random_orders_and_shapes(seed: int) -> None:
         for _ in range(2):
             for found, value in zip(session.run(wanted, {given: x}), expected, strict=True):
                 np.testing.assert_array_equal(found, value)
+
+
+def layers(images: int, count: int, *, learning: bool = False) -> Callable[[Any], list[Any]]:
+    """Several layers of attention with a norm behind each; of 2 and more images rows are numbered token by token."""
+
+    def build(x: Any) -> list[Any]:
+        weights: list[Any] = []
+
+        def dense(x: Any, seed: int) -> Any:
+            weights.append(gm.constant(normal(WIDTH, WIDTH, seed=seed) / np.float32(WIDTH**0.5)))
+            return gm.bias_add(gm.matmul(x, weights[-1]), gm.constant(normal(WIDTH, seed=seed + 50)))
+
+        def heads(x: Any) -> Any:
+            return gm.transpose(gm.reshape(x, [images, TOKENS, HEADS, SIZE]), [0, 2, 1, 3])
+
+        y = x
+        for at in range(count):
+            query, key, value = (heads(dense(y, 4 * at + part)) for part in range(3))
+            scores = gm.matmul(query, key, transpose_b=True) * SIZE**-0.5
+            joined = gm.transpose(gm.matmul(gm.softmax(scores), value), [0, 2, 1, 3])
+            y = y + dense(gm.reshape(joined, [-1, WIDTH]), 4 * at + 3)
+            mean, variance = gm.moments(y, [-1], keepdims=True)
+            y = gm.batch_normalization(y, mean, variance, normal(WIDTH, seed=90), 1 + normal(WIDTH, seed=91), 1e-3)
+        if not learning:
+            return [y]
+        means = gm.reduce_mean(gm.reshape(y, [images, TOKENS, WIDTH]), [1])
+        return [means, *gradients([gm.reduce_sum(means * normal(images, WIDTH, seed=30))], weights)]
+
+    return build
+
+
+#: images, layers, whether there are gradients, and the transpositions that are left: what is given and returned; of
+#: gradients what is given, by the input of the loss and in the norm's factors
+LAYERS = [(2, 3, False, 2), (1, 3, False, 0), (3, 2, True, 3)]
+
+
+@pytest.mark.parametrize(("images", "count", "learning", "left"), LAYERS)
+def test_rows_are_numbered_token_by_token(images: int, count: int, learning: bool, left: int) -> None:
+    build, shape = layers(images, count, learning=learning), (images * TOKENS, WIDTH)
+    fused(build, normal(*shape))
+    assert transpositions(build, shape) == left

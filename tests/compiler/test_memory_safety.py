@@ -33,7 +33,7 @@ from toolkit.compiler.backends.cpu.emission.instance import Span
 from toolkit.compiler.backends.cpu.emission.writers import WRITERS, is_emitted
 from toolkit.compiler.backends.cpu.loops.iteration import ITERATION_WRITERS
 from toolkit.compiler.backends.cpu.networks.operations import Activate, GemmSplit, PackedGemm
-from toolkit.compiler.backends.cuda import narrow_operations, strided_operations
+from toolkit.compiler.backends.cuda import narrow_operations, placed_operations, strided_operations
 from toolkit.compiler.backends.cuda import operations as gpu_operations
 from toolkit.compiler.ir import verifier as verify
 from toolkit.compiler.ir.block import Block
@@ -254,7 +254,7 @@ def test_spans() -> None:
 
 def test_every_kind_that_is_emitted_has_a_rule() -> None:
     emitted = {*WRITERS, *ITERATION_WRITERS}
-    modules = [module.__name__ for module in (gpu_operations, narrow_operations, strided_operations)]
+    modules = [module.__name__ for module in (gpu_operations, narrow_operations, placed_operations, strided_operations)]
     of_gpus = {kind for kind in OPERATIONS.values() if kind.__module__ in modules}
     ruled = {kind for kind in OPERATIONS.values() if kind.verify is not Operation.verify}
     assert ruled - of_gpus == emitted

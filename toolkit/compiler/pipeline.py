@@ -370,6 +370,12 @@ def _fuse_products(block: Block, to: Compilation) -> None:
     fuse_products(block, to.excluded_by_name, may_change_variables)
 
 
+def _order_rows(block: Block, to: Compilation) -> None:
+    from toolkit.compiler.backends.cuda.row_order import order_rows
+
+    order_rows(block, to.excluded_by_name)
+
+
 def _order_batches(block: Block, to: Compilation) -> None:
     from toolkit.compiler.backends.cuda.batch_order import order_batches
 
@@ -386,6 +392,24 @@ def _fuse_convolutions(block: Block, to: Compilation) -> None:
     from toolkit.compiler.backends.cuda.convolutions import fuse_convolutions
 
     fuse_convolutions(block, to.excluded_by_name, may_change_variables)
+
+
+def _sum_products(block: Block, to: Compilation) -> None:
+    from toolkit.compiler.backends.cuda.summed_products import sum_products
+
+    sum_products(block, to.excluded_by_name)
+
+
+def _split_first(block: Block, to: Compilation) -> None:
+    from toolkit.compiler.backends.cuda.late_splits import split_first
+
+    split_first(block, to.excluded_by_name, may_change_variables)
+
+
+def _place_parts(block: Block, to: Compilation) -> None:
+    from toolkit.compiler.backends.cuda.parts import place_parts
+
+    place_parts(block, to.excluded_by_name)
 
 
 def _split_norms(block: Block, to: Compilation) -> None:
@@ -503,12 +527,16 @@ PASSES: Sequence[Pass] = (
 CUDA_PASSES: Sequence[Pass] = (
     Pass("sink_updates", _sink_updates),
     Pass("fuse_convolutions", _fuse_convolutions),
+    Pass("order_rows", _order_rows),
     Pass("fuse_products", _fuse_products),
     Pass("order_batches", _order_batches),
     Pass("fold_transpositions", _fold_transpositions),
     Pass("split_norms", _split_norms),
+    Pass("sum_products", _sum_products),
+    Pass("split_first", _split_first),
     Pass("gather_kernels", _gather_kernels),
     Pass("lower_precision_of_gpus", _lower_precision_of_gpus, finds=lambda block, to: to.settings.narrow is not None),
+    Pass("place_parts", _place_parts),
     Pass("gather_updates", _gather_updates),
 )  # fmt: skip
 

@@ -152,3 +152,27 @@ def test_arguments_of_any_size_are_reduced(op: str, dtype: Any) -> None:
     assert np.array_equal(np.signbit(found), np.signbit(wanted))
     (found,), _ = run([NestStep(op, (0,), x.dtype.name)], [np.array([np.nan, np.inf, -np.inf], dtype)], [1], (3,))
     assert np.isnan(found).all()
+
+
+@pytest.mark.parametrize("columns", [1, 3, 8])
+@pytest.mark.parametrize("rows", [1, 5])
+def test_parts_of_tensors(rows: int, columns: int) -> None:
+    """Read and written within rows that are longer, by the strides of these."""
+    whole, shape = normal((rows, 4 * columns)), (rows, columns)
+    steps = [NestStep("Sub", (0, 1), "float32"), NestStep("Mul", (2, 0), "float32")]
+    wide = (4 * columns, 1)
+    operands = [NestOperand("float32", wide), NestOperand("float32", wide)]
+    placed = [(3 * columns, 1), (columns, 1)]
+    made = fused(steps, operands, [2, 3], shape, placed=placed, aligned=columns % 4 == 0)
+    joined, product = np.zeros((rows, 3 * columns), np.float32), np.zeros(shape, np.float32)
+    memory = [whole.ravel()[columns:], whole.ravel()[3 * columns :], joined.ravel()[2 * columns :], product.ravel()]
+    machine.run(made.kernel, made.blocks, [*memory, *made.numbers])
+    x, y = whole[:, columns : 2 * columns], whole[:, 3 * columns :]
+    np.testing.assert_array_equal(joined, np.concatenate([np.zeros((rows, 2 * columns)), x - y], 1))
+    np.testing.assert_array_equal(product, (x - y) * x)
+    assert assembled(ptx.write(made.kernel, CAPABILITY), CAPABILITY).spills == 0
+
+
+def test_every_output_has_strides_of_all_dimensions() -> None:
+    with pytest.raises(InternalError, match="has 1 strides in a nest of 2 dimensions"):
+        fused([NestStep("Neg", (0,), "float32")], [NestOperand("float32", (4, 1))], [1], (2, 4), placed=[(1,)])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from toolkit.compiler.ir.operation import Operation
-from toolkit.compiler.ir.operations.calls import Dereference, Select, Test
+from toolkit.compiler.ir.operations.calls import Call, Dereference, Select, Test
 from toolkit.compiler.ir.traits import Trait
 from toolkit.graph.partitioned import SEND_OPS
 from toolkit.kernels.registry import Kind
@@ -25,7 +25,9 @@ def may_change_variables(operation: Operation) -> bool:
     """Whether arrays that were read before may hold something else after an operation."""
     if isinstance(operation, Test) or operation.has(Trait.READS_VARIABLE) or operation.op in _LISTS | _LOOKS | SEND_OPS:
         return False
-    return has_effect(operation)
+    if not isinstance(operation, Call) or operation.step.kind is not Kind.PURE or operation.op in _CHECKS:
+        return has_effect(operation)
+    return _takes_reference(operation)  # that somebody asked for it to run changes nothing
 
 
 def has_effect(operation: Operation) -> bool:
@@ -39,5 +41,9 @@ def has_effect(operation: Operation) -> bool:
     step = operation.step
     if step.kind is not Kind.PURE or not operation.outputs or operation.op in _CHECKS:
         return True
-    is_asked_for = any(each.is_target for each in operation.steps)
-    return is_asked_for or any(dtype.is_ref for dtype in step.node.input_types)  # which it may change
+    return any(each.is_target for each in operation.steps) or _takes_reference(operation)
+
+
+def _takes_reference(operation: Operation) -> bool:
+    """Whether it takes a variable by reference, which it may change."""
+    return any(dtype.is_ref for dtype in operation.step.node.input_types)

@@ -29,7 +29,7 @@ _SIDES = {1: 64, 2: 64, 4: 32, 8: 32}
 #: a tile that is used by a quarter or less is no faster than a thread for each element
 _LEAST_TILED = 8
 #: what libraries ask of the address of a tensor, in bytes; a part that lies otherwise is copied
-_ALIGNED = 16
+ALIGNED = 16
 
 
 @functools.cache
@@ -127,7 +127,7 @@ def copy_part(device: CudaDevice, x: GpuArray, source: ElementLayout, y: GpuArra
 def part(device: CudaDevice, x: GpuArray, layout: ElementLayout) -> GpuArray:
     """A part of a tensor as a tensor: of the same memory where its elements lie one behind the other."""
     offset = layout.first * x.dtype.itemsize
-    if layout.is_dense and not (x.address + offset) % _ALIGNED:
+    if layout.is_dense and not (x.address + offset) % ALIGNED:
         return x.viewed(x.dtype, layout.shape, offset)
     y = device.empty(layout.shape, x.dtype)
     copy_part(device, x, layout, y, ElementLayout.dense(layout.shape))

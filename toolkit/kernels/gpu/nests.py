@@ -118,6 +118,7 @@ class _Layout:
     vector: elements of a thread.
     index: the type of indices, "i32" or "i64".
     has_tail: the elements of the last thread may be fewer.
+    stores: how outputs lie; empty where all are dense.
     """
 
     rank: int
@@ -125,6 +126,7 @@ class _Layout:
     index: str
     has_tail: bool
     accesses: tuple[_Access, ...]
+    stores: tuple[_Access, ...] = ()
 
 
 def is_writable(op: str, inputs: Sequence[str], output: str) -> bool:
@@ -157,6 +159,7 @@ def fused(
     shape: Sequence[int],
     *,
     aligned: bool = True,
+    placed: Sequence[tuple[int, ...]] = (),
 ) -> FusedKernel:
     """One kernel for a list of operations.
 
@@ -165,8 +168,9 @@ def fused(
     Args:
         steps: in order; each result may be used by later ones.
         operands: what is read; strides for each dimension of `shape`, in elements.
-        outputs: positions, as in `NestStep.inputs`, of what is written; each of the whole shape, dense.
+        outputs: positions, as in `NestStep.inputs`, of what is written; each of the whole shape.
         aligned: all tensors begin at a multiple of 16 bytes, as those do that are no parts of others.
+        placed: strides of each output, in elements; by default all are dense.
 
     Returns:
         the kernel, the blocks and the numbers to launch it with.
@@ -174,19 +178,23 @@ def fused(
     Raises:
         InternalError: an op cannot be written (`is_writable` says so), or a stride lacks.
     """
-    for operand in operands:
-        if len(operand.strides) != len(shape):
-            raise InternalError(f"an operand has {len(operand.strides)} strides in a nest of {len(shape)} dimensions")
+    for own in (*(operand.strides for operand in operands), *placed):
+        if len(own) != len(shape):
+            raise InternalError(f"an operand has {len(own)} strides in a nest of {len(shape)} dimensions")
     if 0 in shape:
         return FusedKernel(_made(tuple(steps), _flat(operands, steps, outputs), tuple(outputs)), 0, ())
-    sizes, strides = collapsed(shape, [operand.strides for operand in operands])
-    accesses = tuple(_Access(operand.dtype, _kind(sizes, own)) for operand, own in zip(operands, strides, strict=True))
+    sizes, strides = collapsed(shape, [*(operand.strides for operand in operands), *placed])
+    types = _types(steps, [operand.dtype for operand in operands])
+    names = [*types[: len(operands)], *(types[output] for output in outputs if placed)]
+    accesses = tuple(_Access(name, _kind(sizes, own)) for name, own in zip(names, strides, strict=True))
     total = math.prod(sizes)
     vector = _vector(steps, operands, outputs, accesses) if aligned else 1
     if all(access.kind in ("dense", "scalar") for access in accesses):
-        layout = _Layout(1, vector, "i64", vector > 1, accesses)
+        layout = _Layout(1, vector, "i64", vector > 1, accesses[: len(operands)], accesses[len(operands) :])
         groups, numbers = -(-total // vector), (total,)
     else:
+        if len(sizes) == 1:  # strides are told of two dimensions and more
+            sizes, strides = [1, *sizes], [[sizes[0] * own[0], *own] for own in strides]
         while vector > 1 and not _fits(vector, sizes, strides, accesses):
             vector //= 2
         if vector == 1:  # then it does not matter how they lie along the last dimension
@@ -196,7 +204,9 @@ def fused(
         groups = total // vector
         reach = max([total, *(sum((n - 1) * s for n, s in zip(sizes, own, strict=True)) for own in strides)])
         # indices of threads go beyond the elements up to the end of a block
-        layout = _Layout(len(sizes), vector, "i32" if reach + BLOCK <= _INT32 else "i64", False, accesses)
+        index = "i32" if reach + BLOCK <= _INT32 else "i64"
+        given, made = accesses[: len(operands)], accesses[len(operands) :]
+        layout = _Layout(len(sizes), vector, index, False, given, made)
         numbers = (groups, *_numbers(vector, sizes, strides, accesses))
     return FusedKernel(_made(tuple(steps), layout, tuple(outputs)), -(-groups // BLOCK), numbers)
 
@@ -286,7 +296,7 @@ def _fits(vector: int, sizes: Sequence[int], strides: Sequence[Sequence[int]], a
 def _numbers(
     vector: int, sizes: Sequence[int], strides: Sequence[Sequence[int]], accesses: Sequence[_Access]
 ) -> list[int]:
-    """Sizes but the first, then the strides of each operand that has some: of "rows" in groups of `vector`."""
+    """Sizes but the first, then the strides of each tensor that has some: of "rows" in groups of `vector`."""
     found = [*sizes[1:-1], sizes[-1] // vector]
     for own, access in zip(strides, accesses, strict=True):
         match access.kind:
@@ -338,15 +348,16 @@ class _Nest:
         return k.finish()
 
     def _numbers(self) -> tuple[list[Value], list[list[Value]]]:
-        """The sizes, and the strides of each operand, among the kernel's arguments."""
+        """The sizes, and the strides of each operand and output, among the kernel's arguments."""
         k, layout = self._k, self._layout
+        every = (*layout.accesses, *layout.stores)
         if layout.rank == 1:
-            return [], [[] for _ in layout.accesses]
+            return [], [[] for _ in every]
         sizes = [k.scalar(f"size{axis}", layout.index) for axis in range(1, layout.rank)]
         counts = {"rows": layout.rank - 1, "column": layout.rank - 1, "strided": layout.rank}
         strides = [
             [k.scalar(f"stride{i}_{axis}", layout.index) for axis in range(counts.get(access.kind, 0))]
-            for i, access in enumerate(layout.accesses)
+            for i, access in enumerate(every)
         ]
         return sizes, strides
 
@@ -367,7 +378,7 @@ class _Nest:
         places = [rest, *reversed(places)]
         scale = 1 if layout.rank == 1 else layout.vector
         given: list[list[Number]] = []
-        for buffer, access, own in zip(self._given, layout.accesses, strides, strict=True):
+        for buffer, access, own in zip(self._given, layout.accesses, strides, strict=False):
             first = self._first(index, scale, access, places, own)
             type = number_type(access.dtype)
             many = access.kind in ("dense", "rows") and count > 1
@@ -376,9 +387,11 @@ class _Nest:
             else:
                 given.append([load(k, buffer, first, 0, type)] * count)
         results = [self._computed([each[j] for each in given]) for j in range(count)]
-        for buffer, output in zip(self._made, self._outputs, strict=True):
+        stores = layout.stores or tuple(_Access("", "dense") for _ in self._outputs)
+        behind = strides[len(layout.accesses) :] or [[] for _ in self._outputs]
+        for buffer, output, access, own in zip(self._made, self._outputs, stores, behind, strict=True):
             type = self._types[output]
-            first = self._scaled(index, scale * type.parts)
+            first = self._first(index, scale, _Access(type.name, access.kind), places, own)
             for j, values in enumerate(results):
                 store(k, buffer, first, j, values[output], type)
 

@@ -11,11 +11,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-import numpy as np
-
 from toolkit.compiler.backends.cuda.chains import times_of
 from toolkit.compiler.backends.cuda.fusion import is_elementwise, is_row_reduction
-from toolkit.compiler.backends.cuda.moved_axes import order_of
+from toolkit.compiler.backends.cuda.moved_axes import constant_like, order_of
 from toolkit.compiler.backends.cuda.transpositions import goes_into_product
 from toolkit.compiler.ir.block import Block
 from toolkit.compiler.ir.conditions import Conditions
@@ -29,6 +27,8 @@ _PRODUCTS = ("BatchMatMul", "BatchMatMulV2")
 #: axes of the tensors between the transpositions: two of the batch, and two of matrices
 _RANK = 4
 _EXCHANGED = (1, 0, 2, 3)
+#: heads of images out of [tokens, images, heads, columns]
+_OF_TOKENS = (1, 2, 0, 3)
 
 
 @dataclass
@@ -72,6 +72,8 @@ def order_batches(block: Block, refused: Refused, changes_variables: Refused) ->
         if region is None:
             continue
         seen.update(region.operations)
+        if any(order_of(entry) == _OF_TOKENS for entry in region.entries):
+            continue  # images and heads are one stride (`backends.cuda.row_order`)
         before = _count(region, refused, times)
         _exchange_entries(region)
         turned = sum(value.shape is not None and 1 not in value.shape[:2] for value in region.beside)
@@ -206,7 +208,7 @@ def _exchanged(block: Block, region: _Region, value: Value, inside: Sequence[Ope
     made = Value(value.dtype, tuple(shape[place] for place in _EXCHANGED))
     entry = next(each for each in region.entries if each.output.dtype == value.dtype)
     first = next(operation for operation in inside if value in operation.inputs)
-    order = _order_value(entry.inputs[1], _EXCHANGED)
+    order = constant_like(entry.inputs[1], _EXCHANGED)
     made_by = Call(
         op="Transpose", inputs=(value, order), outputs=[made], steps=[entry.step], conditions=first.conditions
     )
@@ -221,10 +223,4 @@ def _set_shape(value: Value) -> None:
 
 def _set_order(turn: Operation, order: Sequence[int]) -> None:
     old = turn.inputs[1]
-    turn.replace_operands({old: _order_value(old, order)})
-
-
-def _order_value(like: Value, order: Sequence[int]) -> Value:
-    """A constant like the order that a transposition has."""
-    constant = np.array(order, like.constant.dtype)
-    return Value(like.dtype, like.shape, constant)
+    turn.replace_operands({old: constant_like(old, order)})

@@ -22,6 +22,7 @@ from toolkit.compiler.backends.cuda.operations import (
     LibraryProduct,
     UpdatesCall,
 )
+from toolkit.compiler.backends.cuda.placed_launchers import PLACED_LAUNCHERS
 from toolkit.compiler.backends.cuda.strided_operations import StridedProduct
 from toolkit.compiler.ir import relations
 from toolkit.kernels.cuda.convolving import Fused, convolve
@@ -170,4 +171,5 @@ LAUNCHERS: dict[type, Callable[[CudaDevice, Any], Launch]] = {
     ChannelMoments: _moments,
     ChannelGradients: _norm_sums,
     **NARROW_LAUNCHERS,
+    **PLACED_LAUNCHERS,
 }

@@ -23,7 +23,7 @@ def order_of(operation: Operation) -> tuple[int, ...] | None:
     """The order in which a transposition of known shapes has its input's axes; None where it is none."""
     if not isinstance(operation, Call) or operation.op != "Transpose" or operation.step.deref:
         return None
-    given, order = operation.inputs[0], _numbers(operation.inputs[1])
+    given, order = operation.inputs[0], numbers_of(operation.inputs[1])
     if not _is_known(given) or not _is_known(operation.output) or order is None:
         return None
     if sorted(order) != list(range(len(given.shape or ()))):
@@ -70,10 +70,23 @@ def through(operations: Sequence[Operation], axes: Axes) -> Axes | None:
     return found
 
 
+def number_of(value: Value) -> int | None:
+    """The one number that a value always is; None where that is not known."""
+    numbers = numbers_of(value)
+    return numbers[0] if numbers is not None and len(numbers) == 1 else None
+
+
+def constant_like(value: Value, numbers: Sequence[int]) -> Value:
+    """Other numbers of the type and shape of a constant, such as another order."""
+    constant = np.array(numbers, value.constant.dtype).reshape(value.shape or ())
+    return Value(value.dtype, value.shape, constant)
+
+
 def _is_known(value: Value) -> bool:
     return value.shape is not None and value.dtype is not None and 0 not in value.shape
 
 
-def _numbers(value: Value) -> tuple[int, ...] | None:
+def numbers_of(value: Value) -> tuple[int, ...] | None:
+    """The whole numbers that a value always is, such as axes and sizes; None where they are not known."""
     held: Any = value.constant
-    return tuple(int(number) for number in held.reshape(-1)) if isinstance(held, np.ndarray) else None
+    return tuple(int(number) for number in held.reshape(-1)) if isinstance(held, np.ndarray | np.generic) else None
