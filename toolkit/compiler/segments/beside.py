@@ -31,6 +31,8 @@ _ANYTHING = "PyFunc"
 
 #: the number of a program, and a step of it
 Place = tuple[int, int]
+#: the number of a program, and a step of it or the name of a loop
+Vertex = tuple[int, int | str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +94,7 @@ class _Ordered:
     def __init__(self, groups: Sequence[SegmentsOf]):
         self._programs = [each.program for each in groups]
         self._segment: dict[Place, int] = {}  # of each step that is in one
+        self._loops = [loops_of(program).whole for program in self._programs]
         self._owner: list[int] = []  # the program of each segment
         self._work: list[Place] = []  # steps that compute
         numbers: dict[Place, int] = {}
@@ -116,7 +119,7 @@ class _Ordered:
             working[place[0]] |= 1 << self._segment[place]
         leads = [0] * self.count  # segments that something of this one is before
         for place, bit in self._segment.items():
-            leads[bit] |= reaches.get(place, 0)
+            leads[bit] |= reaches[self._vertex(*place)]
         before = [0] * self.count
         for bit, reached in enumerate(leads):
             for other in range(self.count):
@@ -125,51 +128,57 @@ class _Ordered:
         everyone, beside = sum(working), 0
         for place in self._work:
             number, bit = place[0], self._segment[place]
-            if everyone & ~working[number] & ~reaches.get(place, 0) & ~before[bit]:
+            if everyone & ~working[number] & ~reaches[self._vertex(number, place[1])] & ~before[bit]:
                 if _is_product(self._programs[number], place[1]):
                     return False
                 beside += 1
         return beside <= _LITTLE * len(self._work)
 
-    def _reaches(self) -> dict[Place, int]:
-        """The segments that each step is before, or in."""
+    def _vertex(self, number: int, position: int) -> Vertex:
+        """What a step is looked at as: the loop that it is in, for what leaves a loop is behind all steps of it."""
+        loop = self._loops[number][position]
+        return (number, position) if loop is None else (number, loop.name)
+
+    def _reaches(self) -> dict[Vertex, int]:
+        """The segments that each step, or loop, is before, or in."""
         followers, missing = self._edges()
-        ready = deque(place for place, count in missing.items() if not count)
-        order: list[Place] = []
+        ready = deque(vertex for vertex, count in missing.items() if not count)
+        order: list[Vertex] = []
         while ready:
-            place = ready.popleft()
-            order.append(place)
-            for follower in followers.get(place, ()):
+            vertex = ready.popleft()
+            order.append(vertex)
+            for follower in followers.get(vertex, ()):
                 missing[follower] -= 1
                 if not missing[follower]:
                     ready.append(follower)
-        found: dict[Place, int] = {}
-        for place in reversed(order):
-            bit = self._segment.get(place)
-            reached = 0 if bit is None else 1 << bit
-            for follower in followers.get(place, ()):
-                reached |= found[follower]
-            found[place] = reached
+        found: dict[Vertex, int] = dict.fromkeys(missing, 0)
+        for place, bit in self._segment.items():
+            found[self._vertex(*place)] |= 1 << bit
+        for vertex in reversed(order):
+            for follower in followers.get(vertex, ()):
+                found[vertex] |= found[follower]
         return found
 
-    def _edges(self) -> tuple[dict[Place, list[Place]], dict[Place, int]]:
-        """What follows each step, transfers included, and how many steps each follows."""
+    def _edges(self) -> tuple[dict[Vertex, list[Vertex]], dict[Vertex, int]]:
+        """What follows each step or loop, transfers included, and how many things each follows."""
         sends = {
-            transfer_of(step): (number, position)
+            transfer_of(step): self._vertex(number, position)
             for number, program in enumerate(self._programs)
             for position, step in enumerate(program.steps)
             if step.role is Role.SEND
         }
-        followers: dict[Place, list[Place]] = {}
-        missing: dict[Place, int] = {}
+        followers: dict[Vertex, list[Vertex]] = {}
+        missing: dict[Vertex, int] = {}
         for number, program in enumerate(self._programs):
             for position, step in enumerate(program.steps):
-                sources = [(number, src) for src in _sources(program, step)]
+                vertex = self._vertex(number, position)
+                sources = [self._vertex(number, src) for src in _sources(program, step)]
                 if step.node.op in RECV_OPS and (sender := sends.get(transfer_of(step))) is not None:
                     sources.append(sender)
-                missing[number, position] = len(sources)
+                sources = [source for source in sources if source != vertex]
+                missing[vertex] = missing.get(vertex, 0) + len(sources)
                 for source in sources:
-                    followers.setdefault(source, []).append((number, position))
+                    followers.setdefault(source, []).append(vertex)
         return followers, missing
 
 
