@@ -185,3 +185,23 @@ def test_what_follows_from_constants_is_not_work_beside_others(threads: list[lis
     assert not threads
     for each in found:
         np.testing.assert_array_equal(each, by_tokens(graph, "y:0", {"x:0": X}))
+
+
+def test_what_a_loop_sums_up_is_behind_its_iterations(threads: list[list[str]]) -> None:
+    with gm.Graph().as_default() as graph:
+        x = ops.placeholder(np.float32, [3, 4], name="x")
+        with gm.device(FIRST):
+            a = ops.tanh(x) * 2.0 + 1.0
+        with gm.device(SECOND):
+
+            def body(i: Any, total: Any) -> Any:
+                return i + 1, total + ops.mat_mul(a * ops.cast(i, np.float32), a, transpose_b=True)
+
+            total = gm.while_loop(lambda i, _: i < 5, body, [gm.constant(np.int32(0)), np.zeros((3, 3), np.float32)])[1]
+        with gm.device(FIRST):
+            ops.identity(ops.mat_mul(total, a) * 2.0 + a, name="y")
+    with Session(graph, devices={"CPU": 2}, precision="exact") as session:
+        found = [session.run("y:0", {"x:0": X}) for _ in range(2)]
+    assert not threads
+    for each in found:
+        np.testing.assert_array_equal(each, by_tokens(graph, "y:0", {"x:0": X}))
