@@ -16,7 +16,11 @@ def pack(op: KernelNode) -> Compute:
     axis = op.attr("axis")
 
     def compute(*values: Array) -> Array:
-        return np.stack(values, axis=pack_axis(values, axis))
+        at = pack_axis(values, axis)
+        first = values[0]
+        if not first.shape and first.dtype.kind in "biuf":  # sizes, as a rule
+            return np.array(values, first.dtype)
+        return np.stack(values, axis=at)
 
     return compute
 

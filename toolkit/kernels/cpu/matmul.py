@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+from toolkit.errors import InvalidArgumentError
 from toolkit.kernels.cpu.common import NARROW_FLOATS, check_broadcast, np, require, shape_text, wide
 from toolkit.kernels.registry import Compute, KernelNode, kernel
 from toolkit.kernels.types import Array
@@ -22,15 +23,16 @@ def matmul(op: KernelNode) -> Compute:
     narrow = dtype in NARROW_FLOATS
 
     def compute(a: Array, b: Array) -> Array:
-        require(
-            a.ndim == b.ndim == 2,
-            f"In[0] and In[1] has different ndims or are not matrices: {shape_text(a)} vs. {shape_text(b)}",
-        )
+        if not a.ndim == b.ndim == 2:
+            raise InvalidArgumentError(
+                f"In[0] and In[1] has different ndims or are not matrices: {shape_text(a)} vs. {shape_text(b)}"
+            )
         if transpose_a:
             a = a.T
         if transpose_b:
             b = b.T
-        require(a.shape[1] == b.shape[0], f"Matrix size-incompatible: In[0]: {shape_text(a)}, In[1]: {shape_text(b)}")
+        if a.shape[1] != b.shape[0]:
+            raise InvalidArgumentError(f"Matrix size-incompatible: In[0]: {shape_text(a)}, In[1]: {shape_text(b)}")
         if narrow:
             return np.matmul(a.astype(np.float32), b.astype(np.float32)).astype(dtype)
         return np.matmul(a, b)

@@ -155,9 +155,9 @@ def softsign_grad(dy: Array, x: Array) -> Array:
 # -- bias ------------------------------------------------------------------------------------------------------
 
 
-def _bias_axis(op: KernelNode, layout: Layout, rank: int) -> int:
+def _bias_axis(layout: Layout, rank: int) -> int:
     if rank < 2:
-        raise InvalidArgumentError(f"the input must be at least 2-dimensional, not {rank}", node=op.name)
+        raise InvalidArgumentError(f"the input must be at least 2-dimensional, not {rank}")
     return 1 if layout.channels_first else rank - 1
 
 
@@ -166,13 +166,11 @@ def bias_add(op: KernelNode) -> Compute:
     layout = Layout.of(op) if op.op == "BiasAdd" else Layout(False)
 
     def compute(x: Array, bias: Array) -> Array:
-        axis = _bias_axis(op, layout, x.ndim)
+        axis = _bias_axis(layout, x.ndim)
         if bias.ndim != 1:
-            raise InvalidArgumentError(f"the bias must be 1-dimensional, not of shape {list(bias.shape)}", node=op.name)
+            raise InvalidArgumentError(f"the bias must be 1-dimensional, not of shape {list(bias.shape)}")
         if bias.shape[0] != x.shape[axis]:
-            raise InvalidArgumentError(
-                f"the bias has {bias.shape[0]} elements, the input {x.shape[axis]} channels", node=op.name
-            )
+            raise InvalidArgumentError(f"the bias has {bias.shape[0]} elements, the input {x.shape[axis]} channels")
         return x + (bias if axis == x.ndim - 1 else bias.reshape(-1, *(1,) * (x.ndim - 2)))
 
     return compute
@@ -203,7 +201,7 @@ def bias_add_grad(op: KernelNode) -> Compute:
     layout = Layout.of(op)
 
     def compute(dy: Array) -> Array:
-        axis = _bias_axis(op, layout, dy.ndim)
+        axis = _bias_axis(layout, dy.ndim)
         wide = widen(dy)
         if axis == dy.ndim - 1 and wide.flags.c_contiguous and wide.size:
             total = sum_rows(wide.reshape(-1, dy.shape[axis]))
