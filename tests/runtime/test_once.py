@@ -23,7 +23,7 @@ from toolkit.runtime.session import Session
 from toolkit.runtime.step import DeviceStep
 
 #: more than there must be for a program to be large
-_LARGE = planned._LARGE  # pyright: ignore[reportPrivateUsage]
+_LARGE = planned.LARGE
 _NODES = _LARGE + 500
 #: what makes all nodes run, and numbers that are not far from those that are fed
 _FETCHED = ["y:0", "block_0000000/dense_7/add:0", "block_0000001/while/Exit_1:0"]

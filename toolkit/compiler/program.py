@@ -43,7 +43,7 @@ from toolkit.kernels.boundary import through_copies
 from toolkit.kernels.context import RefVariable, StepContext
 from toolkit.kernels.device_memory import DeviceMemory
 from toolkit.kernels.facts import stays_on_host
-from toolkit.kernels.registry import Kernel, KernelNode, Kind
+from toolkit.kernels.registry import Kernel, KernelNode, Kind, NamedCompute
 from toolkit.limits.exhaustion import Alive
 from toolkit.policy.access import Access
 from toolkit.target.target import Target
@@ -121,7 +121,7 @@ class Step:
     constant: Any = None
     is_target: bool = False
     settle: Callable[[int, RefVariable], Any] | None = None
-    kernels: _Kernels | None = None
+    kernels: ProgramKernels | None = None
 
     if not TYPE_CHECKING:
 
@@ -180,7 +180,7 @@ class Program:
         self.device_type = device_type
         self.memory = device_types.memory(device_type, device_index)
         self.device = "" if self.memory is None else f"/device:{device_type}:{device_index}"
-        kernels = _Kernels(device_type, access, defining, target, copies)
+        kernels = ProgramKernels(device_type, access, defining, target, copies)
         ordered = list(order) if order is not None else graph.topological_order()
         position = [0] * len(graph)
         for index, node in enumerate(ordered):
@@ -256,7 +256,7 @@ class _Form:
     shared: Callable[..., Any] | None = None
 
 
-class _Kernels:
+class ProgramKernels:
     """Where the kernels of a program come from; see `Program`.
 
     In large graphs the same few nodes come again and again: what follows from op and attributes is found once for all
@@ -314,6 +314,37 @@ class _Kernels:
                 step.kind = entry.kind
             form.is_built = True
 
+    def example(self, node: Node) -> tuple[Step, bool]:
+        """The step of a node without its inputs, and whether all nodes of its kind have its kernel or its constant."""
+        form = self.form(node)
+        step = Step(node, form.role, Kind.PURE, _never, [], [], (), form.num_outputs)
+        if form.role in (Role.KERNEL, Role.CONSTANT):
+            self.fill(step, form)
+        return step, form.shared is not None or form.role is not Role.KERNEL
+
+    def program(self, graph: Graph) -> Program:
+        """The program of another graph, on the same device."""
+        return Program(
+            graph, self.device_type, access=self._access, defining=self._defining, target=self._target,
+            copies=self._copies,
+        )  # fmt: skip
+
+    def own(self, node: Node) -> tuple[Callable[..., Any], Kind]:
+        """The kernel of a node, built for it, and of which kind it is; no function is called by its name."""
+        form = self.form(node)
+        if form.entry is None:
+            form.entry, form.is_dynamic = self._entry(node), is_dynamic(node)
+        return self._built(node, form), form.entry.kind
+
+    def by_names(self, node: Node) -> NamedCompute | None:
+        """What makes the kernels of all nodes of a kind, of their names; None where each is built of its node."""
+        form = self.form(node)
+        if form.entry is None or form.is_dynamic or form.entry.is_foreign or self.device_type != "CPU":
+            return None
+        seen = KernelNode(node, self._access, self._target)
+        found = registry.by_names(form.entry, seen)
+        return None if seen.is_own else found
+
     def compute(self, node: Node) -> Callable[..., Any]:
         """The kernel of a node."""
         if node.op in node.graph.library:
@@ -359,7 +390,7 @@ class _Kernels:
         return typed(compute, entry.kind, node) if form.is_dynamic else compute
 
 
-def _make_step(node: Node, position: list[int], kernels: _Kernels) -> Step:
+def _make_step(node: Node, position: list[int], kernels: ProgramKernels) -> Step:
     form = kernels.form(node)
     role, wanted = form.role, form.wanted
     controls = [position[src.id] for src in node.control_inputs]
@@ -428,7 +459,7 @@ class _BuiltLater:
 
     def __call__(self, *args: Any) -> Any:
         if self._compute is None:
-            self._compute = _Kernels(_type_of_device(self._node), None, False, None).compute(self._node)
+            self._compute = ProgramKernels(_type_of_device(self._node), None, False, None).compute(self._node)
         return self._compute(*args)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import mmap
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from toolkit.errors import GraphmillError
 from toolkit.graph.graph import Graph
 from toolkit.graph.kinds import NodeKind
-from toolkit.graph.node import Node, node_of_kind
+from toolkit.graph.node import Node, lone_node, node_of_kind
 
 #: the index of an edge that carries no tensor
 CONTROL = -1
@@ -52,6 +52,7 @@ class NodeColumns:
         devices: what devices there are, for the whole file.
         device: int32, by number in `devices`.
         written_device: int32, the same as the bytes have it: nodes may have been placed since.
+        glanced: the nodes that somebody has looked at, by place.
         begin: int64, one more than there are nodes: where the edges into each begin.
         source: int32, the node that each edge comes from, data edges first.
         index: int32, which of its outputs; `CONTROL`.
@@ -75,6 +76,7 @@ class NodeColumns:
     functions: frozenset[str] = frozenset()
     written_device: NDArray[np.int32] | None = None
     more: bytes = b""
+    glanced: dict[int, Node] = field(default_factory=dict[int, Node])
 
     def __len__(self) -> int:
         return len(self.names)
@@ -116,6 +118,11 @@ class NodeColumns:
         """See `UnmadeNodes.nodes_of`."""
         return [self.example(graph, number) for number in ints(np.flatnonzero(self.has_op(ops)))]
 
+    def nodes_on(self, graph: Graph, devices: Collection[str]) -> Sequence[Node]:
+        """See `UnmadeNodes.nodes_on`."""
+        is_there = np.array([name in devices for name in self.devices], np.bool_)[self.device]
+        return [self.example(graph, number) for number in ints(np.flatnonzero(is_there))]
+
     def device_names(self) -> set[str]:
         """See `UnmadeNodes.device_names`."""
         return {self.devices[number] for number in self.used_devices()}
@@ -145,6 +152,31 @@ class NodeColumns:
         if kind.op in self.functions:
             node.invalidate_types()
         return node
+
+    def glance(self, graph: Graph, name: str) -> Node | None:
+        """See `UnmadeNodes.glance`."""
+        number = self.numbers.get(name)
+        if number is None:
+            return None
+        node = self.glanced.get(number)
+        if node is None:
+            kind = self.kinds.all[int(self.kind[number])]
+            node = lone_node(graph, number, name, self.devices[int(self.device[number])], kind)
+            if kind.op in self.functions:
+                node.invalidate_types()
+            self.glanced[number] = node
+        return node
+
+    def are_unchanged(self) -> bool:
+        """Whether nobody has changed the nodes that were looked at."""
+        return all(
+            node.changed_attrs is None
+            and node.source is (kind := self.kinds.all[int(self.kind[number])])
+            and node.op == kind.op
+            and node.name == self.names[number]
+            and node.device == self.devices[int(self.device[number])]
+            for number, node in self.glanced.items()
+        )
 
     def examples(self, graph: Graph) -> Sequence[Node]:
         """See `UnmadeNodes.examples`."""

@@ -83,6 +83,9 @@ class NodeTable(NodeColumns):
                 node_of_kind(graph, number, name, kinds[at].op, devices[where], none, kinds[at])
                 for number, (name, at, where) in enumerate(rows, chunk.start)
             ]
+        for number, node in self.glanced.items():
+            node.control_inputs = []
+            nodes[number] = node
         new = cast("Any", tuple).__new__
         first: list[Output] = [new(Output, (node, 0)) for node in nodes]
         others: dict[tuple[int, int], Output] = {}
@@ -102,6 +105,8 @@ class NodeTable(NodeColumns):
             ends = self.begin[chunk.start + 1 : chunk.stop + 1]
             for at in ints(np.flatnonzero(ends > middle[chunk])):
                 nodes[chunk.start + at].control_inputs = [output[0] for output in edges[middles[at] : ends[at] - begin]]
+        for node in self.glanced.values():
+            cast("Any", node).__class__ = Node  # it has its edges now
         if self.functions:
             for node in nodes:
                 if node.op in self.functions:
@@ -113,7 +118,7 @@ class NodeTable(NodeColumns):
     def parts(self) -> list[bytes]:
         """See `UnmadeNodes.parts`: mostly slices of the file."""
         if opdefs.OF_PLUGINS:  # whose nodes say where their op comes from
-            nodes, _ = replace(self, numbers=dict(self.numbers)).make(Graph())
+            nodes, _ = replace(self, numbers=dict(self.numbers), glanced={}).make(Graph())
             return [_field(node_to_proto(node).SerializeToString(deterministic=True)) for node in nodes]
         are_written = self.kinds.are_written[self.kind]
         if self.written_device is not None:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from schemas.node_def_pb2 import NodeDef
 from toolkit.formats.node_columns import CONTROL, NodeColumns, ints
 from toolkit.graph.node import ENTER_OPS, EXIT_OPS, MERGE_OPS, NEXT_ITERATION_OPS
 
@@ -21,11 +22,13 @@ class TableFrames:
 
     Attributes:
         of: int32, by node; 0 is the graph itself, outside of all loops.
+        given: int32, likewise of what each node puts out: where it leads, or back to.
         names: by frame.
         parents: by frame; -1 of the graph itself.
     """
 
     of: NDArray[np.int32]
+    given: NDArray[np.int32]
     names: list[str]
     parents: list[int]
 
@@ -47,7 +50,7 @@ def find_frames(table: NodeColumns) -> TableFrames | None:
     is_exit = table.has_op(EXIT_OPS)
     if (is_exit & (of == 0)).any() or (given[table.source] != of[table.owners()]).any():
         return None
-    return TableFrames(of, names, parents)
+    return TableFrames(of, given, names, parents)
 
 
 class _Walk:
@@ -158,3 +161,17 @@ def loops_fit(table: NodeColumns) -> bool:
         return False
     looping, tested = (np.unique(frames.of[has]) for has in (is_next, table.has_op(("LoopCond",))))
     return bool(np.isin(looping, tested).all())
+
+
+def kinds_of_any_loop(table: NodeColumns) -> NDArray[np.int32]:
+    """For each kind the number of the first that is like it (`Kinds.first`), and of those that enter loops the first
+    that is the same but for the name of its loop."""
+    alike = table.kinds.first.copy()
+    known: dict[tuple[str, bytes], int] = {}
+    for number in ints(np.unique(table.kind[table.has_op(ENTER_OPS)])):
+        kind = table.kinds.all[number]
+        message = NodeDef()
+        message.CopyFrom(kind.head)
+        message.attr.pop("frame_name", None)
+        alike[number] = known.setdefault((kind.op, message.SerializeToString(deterministic=True)), number)
+    return alike

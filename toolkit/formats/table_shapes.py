@@ -13,10 +13,12 @@ import numpy as np
 
 from toolkit.errors import GraphmillError
 from toolkit.formats.node_columns import CONTROL, NodeColumns, chunks, ints
+from toolkit.formats.table_frames import kinds_of_any_loop
+from toolkit.formats.table_needed import Needed
 from toolkit.graph.graph import Graph
 from toolkit.graph.infer import ShapeMap
 from toolkit.graph.node import MERGE_OPS, NEXT_ITERATION_OPS, Node, Output
-from toolkit.graph.shape import Shape
+from toolkit.graph.shape import SCALAR, UNKNOWN, Shape
 from toolkit.graph.shapes import registry
 from toolkit.graph.shapes.calls import Calls
 
@@ -58,6 +60,33 @@ def _classified(table: NodeColumns, graph: Graph, calls: Calls) -> tuple[_Classe
     return None if found is None or calls.is_cut else (classes, found)
 
 
+def needed_shapes_fit(
+    table: NodeColumns, graph: Graph, calls: Calls, needed: Needed, arguments: Sequence[tuple[Node, Shape]]
+) -> bool:
+    """Whether no shape function contradicts what is known of its inputs before a step runs; False where that cannot be
+    told so. What goes around in a loop has no shape here (`toolkit.graph.consistency`).
+
+    Args:
+        table, graph, calls: see `shapes_fit`.
+        needed: what the step needs.
+        arguments: nodes that stand for what is fed, and the shapes that are.
+    """
+    chosen = np.flatnonzero(needed.chosen)
+    kinds = ints(np.unique(table.kind[chosen]))
+    if any(registry.looks_at_nodes(table.kinds.all[number].op) for number in kinds):
+        return False
+    classes = _Classes(table, graph, calls)
+    for node, shape in arguments:
+        classes.shapes.feed(Output(node, 0), shape)
+    try:
+        with classes.shapes.whole_graph():
+            given = [classes.add(node) for node, _ in arguments]
+            _classify(table, classes, needed, given)
+    except (GraphmillError, _ContradictionError):
+        return False
+    return not calls.is_cut
+
+
 class _ContradictionError(Exception):
     """Some node has to be named."""
 
@@ -96,6 +125,19 @@ class _Classes:
         if node.kind is not None and kind.is_shared and (registry.is_local(node.op) or node.op in MERGE_OPS):
             self._known[key] = found
         return found
+
+    def add(self, node: Node) -> int:
+        """The class of a node that has no other like it."""
+        self.shapes.visit(node, strict=False)
+        self._nodes.append(node)
+        return len(self._nodes) - 1
+
+    def begin_loop(self, number: int) -> int:
+        """The class of all Merges at which loops begin: nothing is known of what goes around."""
+        node = self._made(number, ())
+        self.shapes.store(node, [UNKNOWN, SCALAR], {})
+        self._nodes.append(node)
+        return len(self._nodes) - 1
 
     @property
     def known(self) -> dict[tuple[int, ...], int]:
@@ -165,3 +207,49 @@ def _fit(table: NodeColumns, classes: _Classes) -> list[int] | None:
                 return None
             settled.add(key)
     return found
+
+
+def _classify(table: NodeColumns, classes: _Classes, needed: Needed, given: Sequence[int]) -> None:
+    """Find the classes of what is needed.
+
+    Args:
+        given: the classes of what is fed.
+    """
+    is_data = table.index != CONTROL
+    source, index, owner = needed.source[is_data], table.index[is_data], table.owners()[is_data]
+    index = np.where(source < len(table), index, 0)
+    begin = np.concatenate((np.zeros(1, np.int64), np.cumsum(table.data_counts())))
+    kind = kinds_of_any_loop(table)[table.kind]
+    has_others = np.zeros(len(table), np.bool_)  # inputs that are not the first output of a node
+    has_others[owner[index > 0]] = True
+    goes_around = np.zeros(len(table) + len(given), np.bool_)
+    goes_around[: len(table)] = table.has_op(NEXT_ITERATION_OPS)
+    begins_loop = np.zeros(len(table), np.bool_)
+    begins_loop[owner[goes_around[source]]] = True
+    found = [0] * len(table)
+    found += given
+    class_of, known = found.__getitem__, classes.known
+    around = -1
+    for chunk in chunks(len(table)):
+        first, last = int(begin[chunk.start]), int(begin[chunk.stop])
+        sources, indices = ints(source[first:last]), ints(index[first:last])
+        places = np.flatnonzero(needed.chosen[chunk]) + chunk.start
+        rows = zip(
+            ints(places), ints(kind[places]), ints(begin[places] - first), ints(begin[places + 1] - first),
+            ints(has_others[places] | begins_loop[places]), strict=True,
+        )  # fmt: skip
+        for number, at, a, b, is_odd in rows:
+            if not is_odd:
+                key = (at, *map(class_of, sources[a:b]))
+            elif begins_loop[number]:
+                if around < 0:
+                    around = classes.begin_loop(number)
+                found[number] = around
+                continue
+            else:  # a kind has so many inputs always: this is no key of any without
+                key = (at, *map(class_of, sources[a:b]), *indices[a:b])
+            here = known.get(key)
+            if here is None:
+                inputs = [(class_of(sources[edge]), indices[edge]) for edge in range(a, b)]
+                here = classes.find(number, key, inputs)
+            found[number] = here

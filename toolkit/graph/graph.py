@@ -86,6 +86,13 @@ class Graph:
         unmade = self.unmade
         return [node for node in self.nodes if node.op in ops] if unmade is None else unmade.nodes_of(self, ops)
 
+    def nodes_on(self, devices: Collection[str]) -> Sequence[Node]:
+        """The nodes that ask for some devices, likewise."""
+        unmade = self.unmade
+        if unmade is None:
+            return [node for node in self.nodes if node.device in devices]
+        return unmade.nodes_on(self, devices)
+
     def device_names(self) -> set[str]:
         """The devices that nodes have, "" where there are nodes that have none."""
         unmade = self.unmade
@@ -93,6 +100,21 @@ class Graph:
 
     def get(self, name: str) -> Node | None:
         return self._by_name.get(name)
+
+    def glance(self, name: str) -> Node | None:
+        """The node of that name, or None; not to be changed, for no other is made for it where none has been made."""
+        with _making:
+            unmade = self.unmade
+            return self._by_name.get(name) if unmade is None else unmade.glance(self, name)
+
+    def glance_output(self, ref: TensorRef) -> Output:
+        """The endpoint that a reference names, of a node that is not to be changed; see `output` and `glance`."""
+        unmade = self.unmade
+        if unmade is not None and unmade.has_output(self, ref.node, ref.index):
+            node = self.glance(ref.node)
+            if node is not None:
+                return Output(node, ref.index)
+        return self.output(ref)
 
     def node(self, name: str) -> Node:
         """The node of that name.

@@ -295,6 +295,37 @@ def node_of_kind(
 
 
 _new = object.__new__
+
+
+class LoneNode(Node):
+    """A node of a graph whose nodes have not been made: to be looked at, not to be changed.
+
+    Name, op, device, types and attributes are there. Who asks for its inputs has all nodes made, of which it is one
+    then.
+    """
+
+    __slots__ = ()
+
+    if not TYPE_CHECKING:  # which would let every name pass
+
+        def __getattr__(self, name: str) -> Any:
+            if name in _EDGES:
+                _ = self.graph.nodes  # which brings the edges, and makes a plain node of this one
+            return object.__getattribute__(self, name)
+
+
+_EDGES = frozenset({"inputs", "control_inputs"})
+
+
+def lone_node(graph: Graph, id: int, name: str, device: str, kind: NodeKind) -> Node:
+    """A node of a kind that stands for one of a graph's that has not been made."""
+    node: Node = _new(LoneNode)
+    node.graph, node.id, node.name, node.op, node.device = graph, id, name, kind.op, device
+    node.source = node._types = kind  # pyright: ignore[reportPrivateUsage]
+    node.changed_attrs = None
+    return node
+
+
 SWITCH_OPS = frozenset({"Switch", "RefSwitch", "_SwitchN"})
 MERGE_OPS = frozenset({"Merge", "RefMerge"})
 ENTER_OPS = frozenset({"Enter", "RefEnter"})

@@ -84,6 +84,8 @@ def join(parts: Mapping[str, Graph]) -> Graph:
 
 def first_lone_receive(graph: Graph, wanted: Iterable[Node]) -> Node | None:
     """A node that some nodes need and that receives what no node of the graph sends, as in one part of a graph."""
+    if not graph.nodes_of(RECV_OPS):
+        return None
     sent = {_rendezvous(node) for node in graph if node.op in SEND_OPS}
     waiting, seen = list(wanted), set[int]()
     while waiting:

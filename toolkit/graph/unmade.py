@@ -31,6 +31,11 @@ class UnmadeNodes(Protocol):
         """All nodes of a graph, linked, and the same by their names."""
         ...
 
+    def glance(self, graph: Graph, name: str) -> Node | None:
+        """The node of that name, to be looked at and not to be changed, without the others; None where there is none.
+        It is the same each time, and when all are made."""
+        ...
+
     def has_output(self, graph: Graph, name: str, index: int) -> bool:
         """Whether there is such a node with such an output, as far as its types can be worked out."""
         ...
@@ -42,6 +47,10 @@ class UnmadeNodes(Protocol):
 
     def nodes_of(self, graph: Graph, ops: Collection[str]) -> Sequence[Node]:
         """Nodes that are in no graph's list: all of some ops, in order, without inputs."""
+        ...
+
+    def nodes_on(self, graph: Graph, devices: Collection[str]) -> Sequence[Node]:
+        """Nodes that are in no graph's list: all that ask for some devices, in order, without inputs."""
         ...
 
     def device_names(self) -> set[str]:

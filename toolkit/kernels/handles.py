@@ -53,7 +53,13 @@ _CONTAINER = re.compile(r"[A-Za-z0-9.][A-Za-z0-9.\-/]*\Z")
 
 
 def resource_name(op: KernelNode) -> tuple[str, str]:
-    """(container, name) of the resource an op makes: its shared_name, else its own name.
+    """(container, name) of the resource an op makes: its shared_name, else its own name; see `shared_resource_name`."""
+    container, shared = shared_resource_name(op)
+    return container, shared or op.name
+
+
+def shared_resource_name(op: KernelNode) -> tuple[str, str]:
+    """(container, shared name) of the resource an op makes; its name is its own where there is none.
 
     Raises:
         InvalidArgumentError: the container's name has other characters than letters, digits, ".", "-" and "/"; the
@@ -64,7 +70,7 @@ def resource_name(op: KernelNode) -> tuple[str, str]:
         raise InvalidArgumentError(f"container contains invalid characters: {container}", node=op.name)
     if shared.startswith("_"):
         raise InvalidArgumentError(f"shared_name cannot start with '_': {shared}", node=op.name)
-    return container, shared or op.name
+    return container, shared
 
 
 def handle_name(op: KernelNode) -> tuple[str, str]:

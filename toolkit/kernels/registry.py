@@ -159,6 +159,8 @@ class KernelNode:
 #: for kernels that are made outside of any session
 _CLOSED = Access(Policy(output=False))
 Factory = Callable[[KernelNode], Compute]
+#: gives the compute of a node by its name
+NamedCompute = Callable[[str], Compute]
 
 
 def _always() -> bool:
@@ -262,6 +264,36 @@ def kernel(
         return factory
 
     return register
+
+
+#: by factory of `named_kernel`, what it is made of
+_makers: dict[Factory, Callable[[KernelNode], NamedCompute]] = {}
+
+
+def named_kernel(
+    *ops: str, kind: Kind = Kind.PURE
+) -> Callable[[Callable[[KernelNode], NamedCompute]], Callable[[KernelNode], NamedCompute]]:
+    """Register what gives the computes of nodes that differ in their names alone, such as variables.
+
+    It is given one node, of which it must not ask the name, and returns what makes the compute for any name.
+    """
+
+    def register(maker: Callable[[KernelNode], NamedCompute]) -> Callable[[KernelNode], NamedCompute]:
+        def factory(op: KernelNode) -> Compute:
+            return maker(op)(op.name)
+
+        factory.__module__ = maker.__module__  # reports say where a kernel is
+        _makers[factory] = maker
+        kernel(*ops, kind=kind)(factory)
+        return maker
+
+    return register
+
+
+def by_names(entry: Kernel, node: KernelNode) -> NamedCompute | None:
+    """What makes the computes of a kernel for the names of nodes; None where a node is needed for each."""
+    maker = _makers.get(entry.factory)
+    return None if maker is None else maker(node)
 
 
 def _dtype(given: DType | str) -> DType:

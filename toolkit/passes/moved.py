@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -36,17 +37,20 @@ def moved_to_only_device(nodes: Iterable[Node], device: DeviceSpec) -> list[Move
 
     What is no device name asks for nothing that could be had; `validate` tells of it.
     """
-    fits: dict[str, bool] = {"": True}
-    found: list[Moved] = []
-    for node in nodes:
-        asked = node.device
-        if asked not in fits:
-            try:
-                fits[asked] = DeviceSpec.parse(asked).matches(device)
-            except UsageError:
-                fits[asked] = True
-        if not fits[asked]:
-            found.append(Moved(node.name, node.op, asked, str(device), NO_DEVICE))
+    nodes = list(nodes)
+    elsewhere = devices_elsewhere({node.device for node in nodes}, device)
+    return [
+        Moved(node.name, node.op, node.device, str(device), NO_DEVICE) for node in nodes if node.device in elsewhere
+    ]
+
+
+def devices_elsewhere(names: Iterable[str], device: DeviceSpec) -> set[str]:
+    """The device names that stand for no device like this one."""
+    found: set[str] = set()
+    for name in names:
+        with contextlib.suppress(UsageError):
+            if name and not DeviceSpec.parse(name).matches(device):
+                found.add(name)
     return found
 
 

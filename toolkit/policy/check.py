@@ -21,20 +21,24 @@ from toolkit.policy.rules import listed_folder
 _PASS = frozenset({"Identity", "Snapshot", "StopGradient", "PlaceholderWithDefault"})
 
 
-def check_graph(graph: Graph, access: Access, lacking: Callable[[str], str]) -> None:
+def check_graph(
+    graph: Graph, access: Access, lacking: Callable[[str], str], nodes: Sequence[Node] | None = None
+) -> None:
     """Refuse a graph that would touch what its policy does not allow.
 
     Args:
         graph: what a step needs, and nothing else.
         lacking: why an op has no kernel, "" when it has one; what has none is refused all the same, but told so.
+        nodes: those of its nodes that are looked at; all by default.
 
     Raises:
         RefusedError: so; it names the node, the op, the path where it is known, and the switch.
     """
     if access.policy.is_everything:
         return
+    nodes = graph.nodes if nodes is None else nodes
     reaching: dict[str, Sequence[Row]] = {}  # by op, of which there are few
-    for node in graph:
+    for node in nodes:
         found = reaching.get(node.op)
         if found is None:
             found = reaching[node.op] = outside.rows(node.op)
@@ -44,7 +48,7 @@ def check_graph(graph: Graph, access: Access, lacking: Callable[[str], str]) -> 
     if len(library):
         seen: set[str] = set()
         calling: dict[str, bool] = {}  # whether nodes of an op call functions at all
-        for node in graph:
+        for node in nodes:
             calls = calling.get(node.op)
             if calls is None:
                 calls = calling[node.op] = node.op in library or bool(_function_attrs(node))

@@ -94,6 +94,15 @@ class CompiledStep:
             part = self._parts[0]
             self.run, self.cleanup = functools.partial(part.worker.run, part.handle), part.worker.cleanup
 
+    @property
+    def handles(self) -> list[int]:
+        """Its graphs at the workers."""
+        return [part.handle for part in self._parts]
+
+    def node_names(self) -> set[str]:
+        """The names of the nodes that it runs."""
+        return {node.name for node in self.stages.client}
+
     def explain(self, step_id: int, arguments: Sequence[Any]) -> list[str]:
         """What was compiled for these arguments, in lines; nothing is run."""
         lines: list[str] = []

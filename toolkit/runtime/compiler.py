@@ -18,7 +18,7 @@ from toolkit.kernels import registry
 from toolkit.passes.base import PassResult
 from toolkit.passes.bring_near import bring_near
 from toolkit.passes.client_graph import rewrite_for_execution, rewrite_for_partial_run
-from toolkit.passes.moved import NO_DEVICE, Moved, moved_to_only_device
+from toolkit.passes.moved import NO_DEVICE, Moved, devices_elsewhere, moved_to_only_device
 from toolkit.passes.partition import by_task, split
 from toolkit.passes.same_data import merge_same_data
 from toolkit.policy.access import Access
@@ -28,6 +28,7 @@ from toolkit.runtime.device_kernels import DeviceKernels
 from toolkit.runtime.devices import Device
 from toolkit.runtime.feeds import placeholder_shape
 from toolkit.runtime.workers.base import Worker
+from toolkit.runtime.workers.local import LocalWorker
 
 
 class Compiler:
@@ -76,6 +77,31 @@ class Compiler:
             UnimplementedError: it holds an op without a kernel.
             RefusedError: it, or a function that it calls, would touch what the session's policy does not allow.
         """
+        if not partial and (step := self._over_table(feeds, fetches, targets)) is not None:
+            return step
+        return self._compile(feeds, fetches, targets, partial)
+
+    def _over_table(self, feeds: list[Output], fetches: list[Output], targets: list[Node]) -> CompiledStep | None:
+        """The step where it is the only one of a graph none of whose nodes has been made, and none need be."""
+        if self._graph.unmade is None or not self._is_as_it_is:
+            return None
+        (worker,) = self._workers.values()
+        if not isinstance(worker, LocalWorker) or not worker.runs_once:
+            return None
+        from toolkit.runtime.table_planner import plan_over_table  # large graphs alone need them
+        from toolkit.runtime.table_step import TableStep
+
+        kernels = worker.kernels_of(self._graph)
+        plan = plan_over_table(self._graph, feeds, fetches, targets, self._access, kernels)
+        if plan is None:
+            return None
+        return TableStep(plan, worker, lambda: self._made_ready(feeds, fetches, targets))
+
+    @no_collection()
+    def _made_ready(self, feeds: list[Output], fetches: list[Output], targets: list[Node]) -> CompiledStep:
+        return self._compile(feeds, fetches, targets, partial=False)
+
+    def _compile(self, feeds: list[Output], fetches: list[Output], targets: list[Node], partial: bool) -> CompiledStep:
         rewrite = rewrite_for_partial_run if partial else rewrite_for_execution
         if self._is_as_it_is:
             client = rewrite(self._graph, feeds, fetches, targets)
@@ -117,12 +143,17 @@ class Compiler:
 
     def moved(self, steps: Iterable[CompiledStep]) -> list[Moved]:
         """The nodes of compiled steps that run elsewhere than they ask to."""
-        names = {node.name for step in steps for node in step.stages.client}
         if self._is_as_it_is:
-            needed = (node for node in self._graph.nodes if node.name in names)
-            return moved_to_only_device(needed, self._devices[0].spec)
+            device = self._devices[0].spec
+            elsewhere = devices_elsewhere(self._graph.device_names(), device)
+            if not elsewhere:
+                return []
+            names = {name for step in steps for name in step.node_names()}
+            needed = [node for node in self._graph.nodes_on(elsewhere) if node.name in names]
+            return moved_to_only_device(needed, device)
         if self._placed is None:
             return []
+        names = {name for step in steps for name in step.node_names()}
         found = [Moved(**each) for each in self._placed[1].report["moved"] if each["node"] in names]
         return [self._with_function(each) for each in found]
 

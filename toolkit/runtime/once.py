@@ -28,11 +28,11 @@ from toolkit.runtime.step import DeviceStep
 from toolkit.runtime.tokens import TokenExecution, TokenExecutor
 
 #: bytes of weights and arguments for each node at most: such a product takes as long as the call of its kernel
-_KNOWN_BYTES = 1024
+KNOWN_BYTES = 1024
 #: bytes that the nodes put out, for each node of the program: NumPy writes them in a tenth of what compiling takes
-_MADE_BYTES = 4096
+MADE_BYTES = 4096
 #: how often a node is run, on the average: by then the nodes have taken half as long as compiling would
-_TIMES = 4
+TIMES = 4
 #: nodes after which is looked whether the step is cancelled, which takes as long as one of them; a few milliseconds
 _LOOK = 1024
 
@@ -73,9 +73,14 @@ def run_once(program: Program, arguments: Sequence[Any], running: DeviceStep) ->
         return None
 
 
+def is_pure(program: Program, running: DeviceStep) -> bool:
+    """Whether a program, with the functions that it calls, only computes or reads variables, and may be begun twice."""
+    return is_repeatable(program, running) and not initialises(program)
+
+
 def _works_on_little(program: Program, arguments: Sequence[Any], running: DeviceStep) -> bool:
     """Whether arguments, constants and variables have few bytes for so many nodes."""
-    most = _KNOWN_BYTES * len(program.steps)
+    most = KNOWN_BYTES * len(program.steps)
     known = _bytes_of(arguments) + _bytes_of(step.constant for step in program.steps if step.role is Role.CONSTANT)
     return known <= most and known + _bytes_of(value for _, value in running.variables()) <= most
 
@@ -136,8 +141,8 @@ class _Counted(TokenExecution):
 
     def __init__(self, executor: OnceExecutor, arguments: Sequence[Any], running: DeviceStep):
         super().__init__(executor, arguments, running)
-        self._nodes = _TIMES * len(executor.nodes)
-        self._bytes = _MADE_BYTES * len(executor.nodes)
+        self._nodes = TIMES * len(executor.nodes)
+        self._bytes = MADE_BYTES * len(executor.nodes)
 
     def _activate(
         self, node: NodeItem, outputs: Sequence[Any], is_dead: bool, frame: FrameState, iteration: IterationState

@@ -38,7 +38,7 @@ _COLLECT_BYTES = 1 << 26  # of plans that are gone, after which their memory is 
 _COLLECT_PLANS = 128  # likewise plans: looking for garbage takes as long as a hundred small steps
 _MAX_DEAD = 8  # plans for arguments of which some are dead
 #: nodes of a program from which on it may run once uncompiled: with fewer, compiling takes a fifth of a second at most
-_LARGE = 4096
+LARGE = 4096
 _MAX_REBUILDS = 4  # of plans whose variables changed; then variables are no longer taken as constants
 
 
@@ -84,6 +84,10 @@ class CompiledExecutor:
         if TURNS.threads is not None and self._threads is None and running.probe is None and not THREADS.is_chosen:
             return self._run_beside_others(arguments, running, threads)
         return self._run(arguments, running, threads)
+
+    def ran_before(self) -> None:
+        """The program was run in another way: what comes is not its first run."""
+        self._is_first = False
 
     def _threads_now(self) -> int | None:
         """How many threads a step may use: as many as other processes leave, where it is the CPU that computes it."""
@@ -142,7 +146,7 @@ class CompiledExecutor:
 
     def _run_once(self, arguments: Sequence[Any], running: DeviceStep) -> list[Any] | None:
         """The results of a first run for which nothing is compiled; None where it is worth compiling."""
-        if len(self._program.steps) < _LARGE:
+        if len(self._program.steps) < LARGE:
             return None
         from toolkit.runtime.once import run_once  # large programs alone need it
 

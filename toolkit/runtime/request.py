@@ -123,7 +123,7 @@ def _is_node(graph: Graph, name: str) -> bool:
 def _of_signature(graph: Graph, part: str, name: str, tensor: str) -> Output:
     """The tensor that a signature means by one of its inputs or outputs; the file's fault where there is none."""
     try:
-        return graph.output(parse_tensor(tensor))
+        return graph.glance_output(parse_tensor(tensor))
     except GraphmillError as error:
         raise GraphError(f"the signature's {part} '{name}' is the tensor '{tensor}': {error.message}") from None
 
@@ -139,7 +139,7 @@ def _fed(graph: Graph, inputs: Mapping[str, str], name: str) -> Output:
         listed = _listing("inputs", known)
         near = did_you_mean(name, known, then=listed) if did_you_mean(name, known) else _near(graph, name, then=listed)
         raise UsageError(f"there is nothing named '{name}' to feed{near}")
-    return graph.output(parse_tensor(name))
+    return graph.glance_output(parse_tensor(name))
 
 
 def _near(graph: Graph, name: str, *, then: str = "") -> str:
@@ -150,7 +150,7 @@ def _near(graph: Graph, name: str, *, then: str = "") -> str:
 
 
 def _operation(graph: Graph, name: str) -> Node:
-    found = graph.get(name.removeprefix("^"))
+    found = graph.glance(name.removeprefix("^"))
     if found is None:
         raise UsageError(f"there is no operation '{name}' in the graph{_near(graph, name)}")
     return found
@@ -164,12 +164,12 @@ def fetchable(graph: Graph, text: str) -> Output:
         GraphError: it has outputs, but not this one.
     """
     ref = parse_tensor(text)
-    node = graph.get(ref.node)
+    node = graph.glance(ref.node)
     if node is None:
         raise UsageError(f"there is no node '{ref.node}' in the graph{_near(graph, ref.node)}")
     if not node.num_outputs:
         raise UsageError(f"'{node.name}' is an operation without outputs; run it with --target {node.name}")
-    return graph.output(ref)
+    return graph.glance_output(ref)
 
 
 def get_signature(meta: MetaGraph, key: str) -> Signature:

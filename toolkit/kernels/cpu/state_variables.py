@@ -11,32 +11,37 @@ from toolkit.graph.shape import UNKNOWN, Shape
 from toolkit.kernels import variables
 from toolkit.kernels.context import RefVariable, StepContext
 from toolkit.kernels.cpu.common import require_scalar
-from toolkit.kernels.handles import ResourceHandle, handle_name, resource_name
-from toolkit.kernels.registry import Compute, KernelNode, Kind, kernel
+from toolkit.kernels.handles import ResourceHandle, handle_name, shared_resource_name
+from toolkit.kernels.registry import Compute, KernelNode, Kind, NamedCompute, kernel, named_kernel
 from toolkit.kernels.types import Array
 
 
-@kernel("VariableV2", "Variable", kind=Kind.STATEFUL)
-def variable_v2(op: KernelNode) -> Compute:
-    container, name = resource_name(op)
+@named_kernel("VariableV2", "Variable", kind=Kind.STATEFUL)
+def variable_v2(op: KernelNode) -> NamedCompute:
+    container, shared = shared_resource_name(op)
     dtype, shape = op.output_types[0], op.attr("shape")
-    label = op.name
     # V1 graphs write an empty shape where it is unknown.
     declared = UNKNOWN if op.op == "Variable" and not shape.dims else shape
+    is_empty = declared.is_fully_defined and declared.num_elements == 0  # there is nothing to initialize
 
-    def make() -> RefVariable:
-        cell = variables.make_ref_variable(label, dtype, declared)
-        if declared.is_fully_defined and declared.num_elements == 0:  # there is nothing to initialize
-            cell.value = np.empty(declared.as_list(), dtype.numpy)
-        return cell
+    def named(label: str) -> Compute:
+        name = shared or label
 
-    def compute(step: StepContext) -> RefVariable:
-        found = step.resources.get_or_create(container, name, RefVariable, make)
-        if found.dtype is not dtype:  # another node made it, under the same shared_name
-            raise variables.wrong_type(found, dtype)
-        return found
+        def make() -> RefVariable:
+            cell = variables.make_ref_variable(label, dtype, declared)
+            if is_empty:
+                cell.value = np.empty(declared.as_list(), dtype.numpy)
+            return cell
 
-    return compute
+        def compute(step: StepContext) -> RefVariable:
+            found = step.resources.get_or_create(container, name, RefVariable, make)
+            if found.dtype is not dtype:  # another node made it, under the same shared_name
+                raise variables.wrong_type(found, dtype)
+            return found
+
+        return compute
+
+    return named
 
 
 @kernel("TemporaryVariable", kind=Kind.STATEFUL)
@@ -75,7 +80,8 @@ def assign(op: KernelNode) -> Compute:
     validate = op.attr("validate_shape")
 
     def compute(cell: RefVariable, value: Array) -> RefVariable:
-        if validate and not cell.shape.is_compatible_with(Shape(np.shape(value))):
+        given = np.shape(value)
+        if validate and cell.shape.dims != given and not cell.shape.is_compatible_with(Shape(given)):
             raise InvalidArgumentError(
                 "Assign requires shapes of both tensors to match. "
                 f"lhs shape= {cell.shape} rhs shape= {Shape(np.shape(value))}"

@@ -49,8 +49,8 @@ class Scaffold:
         init_ops = nodes_in(meta, GraphKeys.INIT_OP)
         if not init_ops:
             init_ops = initializers(meta, GraphKeys.GLOBAL_VARIABLES)
-        if not init_ops and "init" in meta.graph:
-            init_ops = [meta.graph.node("init")]
+        if not init_ops and (found := meta.graph.glance("init")) is not None:
+            init_ops = [found]
         local = nodes_in(meta, GraphKeys.LOCAL_INIT_OP)
         if not local:
             local = initializers(meta, GraphKeys.LOCAL_VARIABLES) + nodes_in(meta, GraphKeys.TABLE_INITIALIZERS)

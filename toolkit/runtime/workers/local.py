@@ -6,12 +6,12 @@ import functools
 import itertools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 from toolkit.compiler.pipeline import THREADS
-from toolkit.compiler.program import Program, Role, role_of
+from toolkit.compiler.program import Program, ProgramKernels, Role, role_of
 from toolkit.compiler.segments.waits import Together
 from toolkit.errors import AbortedError
 from toolkit.graph.device import DeviceSpec
@@ -29,11 +29,17 @@ from toolkit.runtime.device_executor import DeviceExecutor
 from toolkit.runtime.devices import Device
 from toolkit.runtime.executor import Executor, make_executor
 from toolkit.runtime.functions import FunctionRuntime
+from toolkit.runtime.planned import CompiledExecutor
 from toolkit.runtime.probes.base import Probe
 from toolkit.runtime.rendezvous import LocalRendezvous, Receiver
 from toolkit.runtime.step import DeviceStep
 from toolkit.runtime.workers.base import Environment, Registered
 from toolkit.runtime.workers.peers import PeerRendezvous
+
+if TYPE_CHECKING:
+    from toolkit.runtime.table_kernels import TableKernels
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +118,7 @@ class LocalWorker:
         self._graphs: dict[int, _Runnable] = {}
         self._handles = itertools.count(1)
         self._steps: dict[int, DeviceStep] = {}
+        self._kernels: dict[Graph, TableKernels] = {}
 
     def _function_runtime(self, device: DeviceSpec | None = None) -> FunctionRuntime:
         environment = self._environment
@@ -207,6 +214,49 @@ class LocalWorker:
             with np.errstate(all="ignore"):
                 return only.executor.run(inputs, step)
         return self._run_all(graph, inputs, step)
+
+    def run_with(self, step_id: int, run: Callable[[DeviceStep], T]) -> T:
+        """What `run` gives for a step on the only device. `cleanup` must follow."""
+        step = self._steps.get(step_id) or self._begin(step_id)
+        self._use_threads()
+        with np.errstate(all="ignore"):
+            return run(step)
+
+    @property
+    def runs_once(self) -> bool:
+        """Whether large graphs of small tensors need not be compiled for their first run, on the only device."""
+        environment = self._environment
+        settings = environment.settings
+        return (
+            settings is not None
+            and settings.once
+            and settings.stages is None
+            and settings.segments
+            and not environment.force_tokens
+            and environment.pool is None
+            and len(self._devices) == 1
+            and device_types.memory(self._devices[0].device_type, self._devices[0].spec.device_index or 0) is None
+        )
+
+    def kernels_of(self, graph: Graph) -> TableKernels:
+        """Where the kernels of a graph come from that runs on the only device."""
+        from toolkit.runtime.table_kernels import TableKernels  # large graphs alone have such
+
+        found = self._kernels.get(graph)
+        if found is None:
+            settings = self._environment.settings
+            defining, target = (False, None) if settings is None else (settings.defines, settings.target)
+            kind = self._devices[0].device_type
+            made = ProgramKernels(kind, self._environment.access, defining, target)
+            found = self._kernels[graph] = TableKernels(made)
+        return found
+
+    def ran_before(self, handles: Sequence[int]) -> None:
+        """Graphs have been run in another way than by their executors: what comes is not their first run."""
+        for handle in handles:
+            for partition in self._registered(handle).partitions:
+                if isinstance(partition.executor, CompiledExecutor):
+                    partition.executor.ran_before()
 
     def _registered(self, handle: int) -> _Runnable:
         try:
