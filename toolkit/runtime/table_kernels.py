@@ -1,4 +1,4 @@
-"""The kernels of a graph whose nodes are a table: those of kinds, and those of nodes that are each one of a kind."""
+"""What steps over one table of nodes share: its order, the kernels of kinds, and those that were built for one node."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 
 from toolkit.compiler.program import ProgramKernels, Step
 from toolkit.formats.node_table import NodeTable
+from toolkit.formats.table_order import in_order
 from toolkit.graph.graph import Graph
 from toolkit.kernels import variables
 from toolkit.kernels.registry import Kind, NamedCompute
@@ -25,6 +26,17 @@ class TableKernels:
         self.of_kinds = of_kinds
         self._of_nodes: dict[int, tuple[Compute, bool]] = {}
         self._named: dict[int, tuple[NamedCompute, bool]] = {}  # by kind
+        self._ordered: tuple[NodeTable, NodeTable | None] | None = None
+
+    def sound_table(self, graph: Graph, table: NodeTable) -> NodeTable | None:
+        """The table of a graph, or the same in another order, in which each node stands behind what it reads; None
+        where anything is wrong with the graph."""
+        if table.is_sound(graph):
+            return table
+        if self._ordered is None or self._ordered[0] is not table:
+            self._ordered = table, in_order(table)
+        ordered = self._ordered[1]
+        return ordered if ordered is not None and ordered.is_sound(graph) else None
 
     def add(self, kind: int, step: Step) -> None:
         """Hear of a node of a kind whose kernel is its own."""

@@ -53,8 +53,11 @@ def plan_over_table(
         graph: of which `feeds`, `fetches` and `targets` were glanced at.
         access: what the graph may touch outside of the process.
     """
-    table = graph.unmade
-    if not isinstance(table, NodeTable) or not table.are_unchanged() or not table.is_sound(graph):
+    found = graph.unmade
+    if not isinstance(found, NodeTable) or not found.are_unchanged():
+        return None
+    table = kernels.sound_table(graph, found)
+    if table is None:
         return None
     try:
         return _Maker(graph, table, feeds, fetches, targets, access, kernels).plan()
@@ -77,12 +80,13 @@ class _Maker:
     ):
         self.graph, self.table, self.access, self.kernels = graph, table, access, kernels
         self.feeds = feeds
-        self.fed = {(node.id, index): number for number, (node, index) in enumerate(feeds)}
+        places = table.numbers
+        self.fed = {(places[node.name], index): number for number, (node, index) in enumerate(feeds)}
         if len(self.fed) < len(feeds):
             raise _UnusualError
-        roots = [node.id for node, index in fetches if (node.id, index) not in self.fed]
-        self.needed: Needed = needed(table, list(self.fed), [*roots, *(node.id for node in targets)])
-        self.fetches = [(node.id, index) for node, index in fetches]
+        self.fetches = [(places[node.name], index) for node, index in fetches]
+        roots = [each[0] for each in self.fetches if each not in self.fed]
+        self.needed: Needed = needed(table, list(self.fed), [*roots, *(places[node.name] for node in targets)])
         self.kind = table.kinds.first[table.kind]
         self.size = int(self.needed.chosen.sum()) + len(feeds) + len(fetches)
         if self.size < LARGE:
