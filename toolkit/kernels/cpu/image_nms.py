@@ -17,23 +17,32 @@ from toolkit.kernels.types import Array
 
 _F = np.float32
 _TYPES = {"T": [dtypes.float16, dtypes.float32]}
-#: candidates that are looked at first, twice as many each time: up to so many numbers numpy's calls cost what one does,
-#: and the boxes that are wanted are mostly among the best
-_FIRST = 256
-#: (a candidate, the others) -> its overlap with each
-Overlap = Callable[[int, Array], Array]
+#: candidates that are compared with each other at a time: the boxes that are wanted are mostly among the best, and up to
+#: so many pairs numpy's calls cost what one does
+_BLOCK = 96
+#: (some, others) -> the overlap of each with each, [some, others]
+Overlap = Callable[[Array, Array], Array]
 
 
 def box_overlap(boxes: Array) -> Overlap:
     """Intersection over union of float32 boxes [n, 4]; boxes without area overlap nothing."""
-    low = np.minimum(boxes[:, :2], boxes[:, 2:])
-    high = np.maximum(boxes[:, :2], boxes[:, 2:])
-    area = (high[:, 0] - low[:, 0]) * (high[:, 1] - low[:, 1])
+    low, high = np.minimum(boxes[:, :2], boxes[:, 2:]), np.maximum(boxes[:, :2], boxes[:, 2:])
+    top, left, bottom, right = (np.ascontiguousarray(each[:, axis]) for each in (low, high) for axis in (0, 1))
+    area = (bottom - top) * (right - left)
+    all_real = bool(np.all(area > 0))
 
-    def overlap(one: int, others: Array) -> Array:
-        sides = np.maximum(np.minimum(high[one], high[others]) - np.maximum(low[one], low[others]), _F(0))
-        shared = sides[:, 0] * sides[:, 1]
-        union = area[one] + area[others] - shared
+    def overlap(some: Array, others: Array) -> Array:
+        one = some[:, None]
+        shared = np.minimum(bottom[one], bottom[others])
+        shared -= np.maximum(top[one], top[others])
+        np.maximum(shared, _F(0), out=shared)
+        across = np.minimum(right[one], right[others])
+        across -= np.maximum(left[one], left[others])
+        shared *= np.maximum(across, _F(0), out=across)
+        union = np.add(area[one], area[others], out=across)
+        union -= shared
+        if all_real:
+            return np.divide(shared, union, out=shared)
         real = (area[one] > 0) & (area[others] > 0)
         return np.where(real, shared / np.where(real, union, _F(1)), _F(0))
 
@@ -44,19 +53,28 @@ def suppress(scores: Array, limit: int, overlap: Overlap, threshold: float, leas
     """The chosen indices, int32, best first; scores must be over `least`."""
     order = np.argsort(-scores, kind="stable")
     rest = order[scores[order] > least]
+    chosen = np.empty(0, rest.dtype)
+    for start in range(0, rest.size, _BLOCK):
+        if chosen.size >= limit:
+            break
+        part = rest[start : start + _BLOCK]
+        if chosen.size:
+            part = part[~(overlap(chosen, part) > threshold).any(axis=0)]
+        chosen = np.concatenate([chosen, part[_greedily(overlap(part, part) > threshold, limit - chosen.size)]])
+    return chosen.astype(np.int32)
+
+
+def _greedily(hits: Array, limit: int) -> list[int]:
+    """Of candidates that come in order, each that no earlier one of them suppresses; hits [one, suppressed by it]."""
+    dropped = np.zeros(len(hits), np.bool_)
     chosen: list[int] = []
-    start, size = 0, _FIRST
-    while start < rest.size and len(chosen) < limit:
-        part = rest[start : start + size]
-        start, size = start + size, 2 * size
-        for one in chosen:
-            part = part[~(overlap(one, part) > threshold)]
-        while part.size and len(chosen) < limit:
-            best = int(part[0])
-            chosen.append(best)
-            part = part[1:]
-            part = part[~(overlap(best, part) > threshold)]
-    return np.array(chosen, np.int32)
+    for one in range(len(hits)):
+        if len(chosen) == limit:
+            break
+        if not dropped[one]:
+            chosen.append(one)
+            dropped |= hits[one]
+    return chosen
 
 
 def suppress_softly(scores: Array, limit: int, overlap: Overlap, least: float, sigma: float) -> tuple[Array, Array]:
@@ -74,7 +92,7 @@ def suppress_softly(scores: Array, limit: int, overlap: Overlap, least: float, s
     kept: list[float] = []
     while heap and len(chosen) < limit:
         negative, i, seen = heapq.heappop(heap)
-        similar = overlap(i, np.array(chosen[seen:], np.int64))
+        (similar,) = overlap(np.array([i]), np.array(chosen[seen:], np.int64))
         weights = np.exp(factor * similar * similar)
         score = float(np.multiply.reduce(weights[::-1], initial=_F(-negative)))
         if score == -negative:
@@ -186,7 +204,7 @@ def non_max_suppression_with_overlaps(op: KernelNode) -> Compute:
         require(overlaps.shape[0] == overlaps.shape[1], f"overlaps must be a square matrix, got {shape_text(overlaps)}")
         require_rank(scores, 1, "scores")
         require(scores.shape[0] == overlaps.shape[0], "scores has incompatible shape")
-        return suppress(scores, _limit(limit), lambda one, rest: overlaps[rest, one], float(threshold), float(least))
+        return suppress(scores, _limit(limit), lambda some, others: overlaps[others, some[:, None]], float(threshold), float(least))
 
     return compute
 
