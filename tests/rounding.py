@@ -27,7 +27,8 @@ from toolkit.runtime.session import core_graph
 #: roundings of an exponential, a logarithm, an error function and their kin: theirs are good to a few units
 _FUNCTION = 8.0
 
-_MOVES = frozenset(
+#: what moves numbers, exactly
+MOVES = frozenset(
     (
         "Identity", "Reshape", "Transpose", "ConcatV2", "Pad", "Slice", "StridedSlice", "ExpandDims", "Squeeze",
         "Tile", "Split", "SplitV", "Pack", "Unpack", "Gather", "GatherV2", "BatchToSpaceND", "SpaceToBatchND",
@@ -181,7 +182,7 @@ def _erfc(x: Any) -> Any:
 
 
 _RULES: dict[str, Callable[..., list[Any]]] = {
-    **dict.fromkeys(_MOVES, _moved),
+    **dict.fromkeys(MOVES, _moved),
     **dict.fromkeys(_PRODUCTS, _product),
     **dict.fromkeys(_SUMS, _sum),
     **dict.fromkeys(_TOTALS, _total),

@@ -103,3 +103,40 @@ def test_numbers_are_moved_wherever_they_would_be_computed() -> None:
         gm.identity(gm.ops.tanh(x) - gm.constant(np.tanh(number)), name="out")
     (far,) = perturbation.allowed(graph, ["out:0"], {"x:0": number})
     assert far[0] > tolerance.unit() * 0.6  # nothing is left of the number, all of its roundings are
+
+
+def test_no_more_runs_are_made_than_tell() -> None:
+    """What is near enough by some of them is so by all; what is too far off is compared by all."""
+    with gm.Graph().as_default() as graph:
+        x = gm.placeholder(gm.float32, [30, 200], name="x")
+        y = gm.tanh(gm.matmul(x, W) * 0.1)
+        gm.identity(gm.reduce_sum(gm.square(y), [1]) - gm.reduce_mean(y), name="out")
+    seen: list[Any] = []
+
+    def work(session: Session) -> list[Any]:
+        seen.append(session)
+        return session.run(["out:0"], {"x:0": X})
+
+    with Session(graph) as session:
+        found = session.run("out:0", {"x:0": X})
+    far = np.asarray(perturbation.of_work(graph, work)[0])
+    every = len(seen)
+    for share, least, most in ((0.0, 0, 0), (0.05, 2, every - 1), (0.3, 2, every - 1), (0.99, every - 1, every)):
+        seen.clear()
+        other = (found + share * far).astype(np.float32)
+        perturbation.assert_agree([[other], [found]], lambda: perturbation.of_work(graph, work))
+        assert least <= len(seen) <= most, (share, len(seen), every)
+    seen.clear()
+    with pytest.raises(AssertionError, match="than rounding explains"):
+        perturbation.assert_agree(
+            [[found + 1.01 * far], [found.astype(np.float64)]], lambda: perturbation.of_work(graph, work)
+        )
+    assert len(seen) == every
+    tolerance.listeners.append(lambda used: None)
+    try:
+        seen.clear()
+        other = (found + 0.05 * far).astype(np.float32)
+        perturbation.assert_agree([[other], [found]], lambda: perturbation.of_work(graph, work))
+        assert len(seen) == every, "whoever listens is told what is allowed by all runs"
+    finally:
+        tolerance.listeners.pop()

@@ -13,6 +13,7 @@ Comput. 41, 2019, theorem 2.4). With LIKELY = 8 that is 3e-14 for each number: n
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -27,6 +28,7 @@ SMALLEST = float(np.finfo(np.float32).tiny)
 listeners: list[Callable[[float], None]] = []
 
 
+@functools.cache
 def unit(dtype: Any = np.float32) -> float:
     """u, the largest relative error of a rounding: 6e-8 for float32, 2e-3 for bfloat16."""
     return float(ml_dtypes.finfo(np.dtype(dtype)).eps) / 2

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from tests import perturbation, tolerance
+from tests import perturbed_kernels, tolerance
 from toolkit.errors import OpError
 
 #: the last roundings of a function in float32 or wider: Eigen's and NumPy's are good to a few units
@@ -51,7 +51,7 @@ SUMS: dict[str, tuple[int, ...] | None] = {
 MEANS = frozenset(("Mean", "SegmentMean", "SparseSegmentMean"))
 #: cumulated products: a relative error for each factor
 PRODUCTS = frozenset(("Prod", "Cumprod", "SegmentProd", "SegmentProdV2", "UnsortedSegmentProd"))
-MATRICES = perturbation.BACKWARD_STABLE | {
+MATRICES = perturbed_kernels.BACKWARD_STABLE | {
     "CholeskyGrad", "Lu", "MatrixExponential", "MatrixLogarithm", "SelfAdjointEig",
     *(f"Batch{op}" for op in ("Cholesky", "CholeskyGrad", "Svd", "SelfAdjointEig", "SelfAdjointEigV2")),
     *(f"Batch{op}" for op in ("MatrixDeterminant", "MatrixInverse", "MatrixSolve", "MatrixTriangularSolve",
@@ -100,8 +100,8 @@ def last_roundings(wanted: Any, narrowest: float = 0.0) -> Any:
     Args:
         narrowest: the unit of the type that they were computed in, where that has fewer digits.
     """
-    info = perturbation.info(wanted.dtype)
-    u, sizes = float(info.eps) / 2, np.abs(np.asarray(wanted).astype(perturbation.wide(wanted.dtype)))
+    info = perturbed_kernels.info(wanted.dtype)
+    u, sizes = float(info.eps) / 2, np.abs(np.asarray(wanted).astype(perturbed_kernels.wide(wanted.dtype)))
     sizes = np.where(np.isfinite(sizes), sizes, 0.0)
     # narrow types are computed in float32 and rounded once
     units = u if u > 2 * tolerance.unit() else _FUNCTION * max(u, narrowest)
@@ -124,14 +124,14 @@ def allowed(op: str, run: Run, inputs: Sequence[Any], wanted: Sequence[Any]) -> 
 
 def _allowed(op: str, run: Run, inputs: Sequence[Any], wanted: Sequence[Any]) -> list[Any]:
     narrowest = tolerance.unit() if op in IN_FLOAT32 else 0.0
-    ends = [last_roundings(each, narrowest) if perturbation.is_rounded(each) else 0.0 for each in wanted]
+    ends = [last_roundings(each, narrowest) if perturbed_kernels.is_rounded(each) else 0.0 for each in wanted]
     units = UNITS.get(op, (0.0, ""))[0]
     ends = [
         end + 2 * units * max(_unit(each), narrowest) * np.maximum(np.abs(each).astype(np.float64), 1.0)
-        if units and perturbation.is_rounded(each) else end
+        if units and perturbed_kernels.is_rounded(each) else end
         for end, each in zip(ends, wanted, strict=True)
     ]  # fmt: skip
-    units_of = [0.0, *(_unit(each) for each in wanted if perturbation.is_rounded(each))]
+    units_of = [0.0, *(_unit(each) for each in wanted if perturbed_kernels.is_rounded(each))]
     with np.errstate(all="ignore"):
         if op in SUMS or op in MEANS:
             return [ends[0] + 2 * _of_sums(op, run, inputs, wanted[0]), *ends[1:]]
@@ -139,10 +139,10 @@ def _allowed(op: str, run: Run, inputs: Sequence[Any], wanted: Sequence[Any]) ->
             largest = max(_largest(each) for each in (inputs[0], wanted[0]))
             return [ends[0] + 2 * tolerance.likely(WEIGHED[op]) * largest]
         if op in PRODUCTS:
-            factors = max(each.size for each in inputs if perturbation.is_rounded(each))
+            factors = max(each.size for each in inputs if perturbed_kernels.is_rounded(each))
             return [ends[0] + 2 * tolerance.likely(factors, wanted[0].dtype) * np.abs(wanted[0]).astype(np.float64)]
         return [
-            end + 2 * tolerance.LIKELY * moved if perturbation.is_rounded(each) else end
+            end + 2 * tolerance.LIKELY * moved if perturbed_kernels.is_rounded(each) else end
             for end, moved, each in zip(ends, _moved(op, run, inputs, max(narrowest, *units_of)), wanted, strict=True)
         ]
 
@@ -153,11 +153,11 @@ def _largest(value: Any) -> float:
 
 
 def _unit(value: Any) -> float:
-    return float(perturbation.info(value.dtype).eps) / 2
+    return float(perturbed_kernels.info(value.dtype).eps) / 2
 
 
 def _of_sums(op: str, run: Run, inputs: Sequence[Any], wanted: Any) -> Any:
-    if not perturbation.is_rounded(wanted):
+    if not perturbed_kernels.is_rounded(wanted):
         return 0.0
     count = inputs[0].size / max(1, wanted.size) if op == "Mean" else len(inputs[0]) if op in MEANS else None
     return tolerance.of_sums(lambda *given: run(given)[0], inputs, SUMS.get(op), count, wanted.dtype)
@@ -168,12 +168,12 @@ def _moved(op: str, run: Run, inputs: Sequence[Any], narrowest: float) -> list[A
     random = np.random.default_rng(0)
 
     def off(value: Any) -> Any:
-        if not perturbation.is_rounded(value) or not value.size:
+        if not perturbed_kernels.is_rounded(value) or not value.size:
             return value
         sizes = np.abs(value)
         if op in MATRICES:
             sizes = value.shape[-1] * sizes.max() if value.ndim else sizes
-        noise = perturbation.noise(random, value)
+        noise = perturbed_kernels.noise(random, value)
         return (value + noise * max(_unit(value), narrowest) * sizes).astype(value.dtype)
 
     plain = run(inputs)
@@ -184,7 +184,7 @@ def _moved(op: str, run: Run, inputs: Sequence[Any], narrowest: float) -> list[A
         except OpError:
             continue  # off by chance, an input may be none that the op takes
         for index, (before, after) in enumerate(zip(plain, moved, strict=True)):
-            if perturbation.is_rounded(before) and before.shape == after.shape:  # which may depend on values
-                wide = perturbation.wide(before.dtype)
+            if perturbed_kernels.is_rounded(before) and before.shape == after.shape:  # which may depend on values
+                wide = perturbed_kernels.wide(before.dtype)
                 squares[index] = squares[index] + np.square(np.abs(after.astype(wide) - before.astype(wide)))
     return [np.nan_to_num(np.sqrt(each / _RUNS), nan=0.0, posinf=0.0) for each in squares]
