@@ -6,12 +6,15 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pytest
 
+from schemas.graph_pb2 import GraphDef
+from tests.fuzz import loop_frames
 from tests.tables import block_bytes, read_all_as_tables, unmade
 from toolkit import client as gm
 from toolkit.errors import CancelledError, GraphmillError
@@ -274,6 +277,15 @@ def test_graphs_of_the_client_give_what_tokens_give(
     found = same(bytes_of(graph, as_sorted=as_sorted), names, {"x": X * np.float32(scale)})
     assert isinstance(found.told, list)
     assert found.needed_no_node == needs_no_node
+
+
+def test_loops_in_loops_give_what_tokens_give() -> None:
+    ran = 0
+    for case in itertools.islice(loop_frames.cases(11), 0, 200, 5):  # which are as they were built
+        data = GraphDef.FromString(case.graph).SerializeToString(deterministic=True)
+        found = same(data, case.fetches)
+        ran += found.needed_no_node and isinstance(found.told, list)
+    assert ran > 30
 
 
 def test_what_is_on_no_branch_has_no_value() -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from toolkit.errors import GraphmillError
 from toolkit.formats.node_columns import CONTROL, NodeColumns, chunks, ints
@@ -226,14 +227,17 @@ def _classify(table: NodeColumns, classes: _Classes, needed: Needed, given: Sequ
     goes_around[: len(table)] = table.has_op(NEXT_ITERATION_OPS)
     begins_loop = np.zeros(len(table), np.bool_)
     begins_loop[owner[goes_around[source]]] = True
-    found = [0] * len(table)
-    found += given
-    class_of, known = found.__getitem__, classes.known
+    known = classes.known
+    of_sources = np.zeros(len(table) + len(given), np.int64)
+    of_sources[len(table) :] = given
+    is_found = _classify_sources(table, classes, kind, needed.chosen & (np.diff(begin) == 0), of_sources)
+    found = ints(of_sources)
+    class_of = found.__getitem__
     around = -1
     for chunk in chunks(len(table)):
         first, last = int(begin[chunk.start]), int(begin[chunk.stop])
         sources, indices = ints(source[first:last]), ints(index[first:last])
-        places = np.flatnonzero(needed.chosen[chunk]) + chunk.start
+        places = np.flatnonzero(needed.chosen[chunk] & ~is_found[chunk]) + chunk.start
         rows = zip(
             ints(places), ints(kind[places]), ints(begin[places] - first), ints(begin[places + 1] - first),
             ints(has_others[places] | begins_loop[places]), strict=True,
@@ -253,3 +257,32 @@ def _classify(table: NodeColumns, classes: _Classes, needed: Needed, given: Sequ
                 inputs = [(class_of(sources[edge]), indices[edge]) for edge in range(a, b)]
                 here = classes.find(number, key, inputs)
             found[number] = here
+
+
+def _classify_sources(
+    table: NodeColumns,
+    classes: _Classes,
+    kind: NDArray[np.int32],
+    is_source: NDArray[np.bool_],
+    found: NDArray[np.int64],
+) -> NDArray[np.bool_]:
+    """Find the classes of nodes without inputs, all of a kind at once; which have been found.
+
+    Args:
+        kind: of each node, the first that is alike.
+        found: becomes the class of each.
+    """
+    places = np.flatnonzero(is_source)
+    numbers, firsts = np.unique(kind[places], return_index=True)
+    of_kind = np.full(len(table.kinds.all), -1, np.int64)
+    for number, place in zip(ints(numbers), ints(places[firsts]), strict=True):
+        of_kind[number] = classes.known.get((number,), -1)
+        if of_kind[number] < 0:
+            classes.find(place, (number,), ())
+            of_kind[number] = classes.known.get((number,), -1)  # none where each is by itself
+    known = of_kind[kind[places]]
+    places = places[known >= 0]
+    found[places] = known[known >= 0]
+    is_found = np.zeros(len(table), np.bool_)
+    is_found[places] = True
+    return is_found

@@ -7,6 +7,7 @@ from typing import Any
 
 from toolkit.compiler.program import ProgramKernels, Step
 from toolkit.formats.node_table import NodeTable
+from toolkit.formats.table_frames import TableFrames, find_frames
 from toolkit.formats.table_order import in_order
 from toolkit.graph.graph import Graph
 from toolkit.kernels import variables
@@ -27,6 +28,7 @@ class TableKernels:
         self._of_nodes: dict[int, tuple[Compute, bool]] = {}
         self._named: dict[int, tuple[NamedCompute, bool]] = {}  # by kind
         self._ordered: tuple[NodeTable, NodeTable | None] | None = None
+        self._frames: tuple[NodeTable, TableFrames | None] | None = None
 
     def sound_table(self, graph: Graph, table: NodeTable) -> NodeTable | None:
         """The table of a graph, or the same in another order, in which each node stands behind what it reads; None
@@ -37,6 +39,12 @@ class TableKernels:
             self._ordered = table, in_order(table)
         ordered = self._ordered[1]
         return ordered if ordered is not None and ordered.is_sound(graph) else None
+
+    def frames_of(self, table: NodeTable) -> TableFrames | None:
+        """The loop frames of a sound table; None where they do not fit together."""
+        if self._frames is None or self._frames[0] is not table:
+            self._frames = table, find_frames(table)
+        return self._frames[1]
 
     def add(self, kind: int, step: Step) -> None:
         """Hear of a node of a kind whose kernel is its own."""

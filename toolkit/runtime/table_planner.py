@@ -16,7 +16,6 @@ from toolkit.compiler.program import Role, Step
 from toolkit.errors import GraphmillError
 from toolkit.formats.node_columns import CONTROL, ints
 from toolkit.formats.node_table import NodeTable
-from toolkit.formats.table_frames import find_frames
 from toolkit.formats.table_needed import Needed, needed
 from toolkit.formats.table_shapes import needed_shapes_fit
 from toolkit.graph.bodies import CALLS
@@ -100,7 +99,7 @@ class _Maker:
         """
         table, chosen, source = self.table, self.needed.chosen, self.needed.source
         total = len(table)
-        frames = find_frames(table)
+        frames = self.kernels.frames_of(table)
         if frames is None:
             raise _UnusualError
         arguments = self._arguments()

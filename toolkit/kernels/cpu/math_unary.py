@@ -32,7 +32,7 @@ def sigmoid(x: Array) -> Array:
     if x.dtype.kind == "c":
         return 1 / (1 + np.exp(-x))
     small = np.exp(-np.abs(x))
-    return np.where(x >= 0, 1, small).astype(x.dtype) / (1 + small)
+    return np.where(x >= 0, 1, small).astype(x.dtype, copy=False) / (1 + small)
 
 
 def sign(x: Array) -> Array:
