@@ -5,8 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tests.kernels.cuda.assembler import assembled
 from tests.kernels.op_suite import Case, run_ours
 from toolkit.errors import InvalidArgumentError
+from toolkit.kernels.cuda.simt import ptx
 from toolkit.kernels.gpu import factor_kernels
 
 _RNG = np.random.default_rng(3)
@@ -42,6 +44,52 @@ def test_factors_are_of_the_rows_in_order(n: int) -> None:
     sign, log = run_ours(Case("LogMatrixDeterminant", [a]), "GPU")
     np.testing.assert_array_equal(sign, np.sign(wanted))
     np.testing.assert_allclose(log, np.log(np.abs(wanted)), atol=_TOLERANCE)
+
+
+def _complex_matrices(batch: int, n: int) -> np.ndarray:
+    """As `_matrices`, with imaginary parts."""
+    q, _ = np.linalg.qr(_RNG.normal(size=(batch, n, n)) + 1j * _RNG.normal(size=(batch, n, n)))
+    return q * _RNG.uniform(1, 10, (batch, n, 1))
+
+
+@pytest.mark.parametrize("n", [1, 6, 33])
+def test_complex_matrices(n: int) -> None:
+    """Conjugated where they are turned; pivots are the largest numbers."""
+    a, b = _complex_matrices(2, n), _RNG.normal(size=(2, n, 3)) + 1j
+    for adjoint in (False, True):
+        (x,) = run_ours(Case("MatrixSolve", [a, b], {"adjoint": adjoint}), "GPU")
+        left = a.conj().swapaxes(1, 2) if adjoint else a
+        np.testing.assert_allclose(left @ x, b, atol=_TOLERANCE)
+        for lower in (False, True):
+            triangle = (np.tril if lower else np.triu)(a / 20) + np.eye(n)  # what is beside the diagonal is below 1
+            attrs = {"adjoint": adjoint, "lower": lower}
+            (x,) = run_ours(Case("MatrixTriangularSolve", [triangle, b], attrs), "GPU")
+            left = triangle.conj().swapaxes(1, 2) if adjoint else triangle
+            np.testing.assert_allclose(left @ x, b, atol=_TOLERANCE)
+    factors, order = run_ours(Case("Lu", [a]), "GPU")
+    lower, upper = np.tril(factors, -1) + np.eye(n), np.triu(factors)
+    np.testing.assert_allclose(lower @ upper, np.take_along_axis(a, order[..., None], 1), atol=_TOLERANCE)
+    sign, log = run_ours(Case("LogMatrixDeterminant", [a]), "GPU")
+    (determinant,) = run_ours(Case("MatrixDeterminant", [a]), "GPU")
+    np.testing.assert_allclose(determinant, np.linalg.det(a), rtol=_TOLERANCE)
+    np.testing.assert_allclose(sign * np.exp(log), determinant, rtol=_TOLERANCE)
+    square = a @ a.conj().swapaxes(1, 2)
+    (factor,) = run_ours(Case("Cholesky", [square]), "GPU")
+    np.testing.assert_allclose(
+        factor @ factor.conj().swapaxes(1, 2), square, atol=100 * _TOLERANCE
+    )  # numbers of up to 100
+    assert not np.triu(factor, 1).any()
+
+
+@pytest.mark.parametrize("capability", [(8, 0), (9, 0), (10, 0)], ids=str)
+def test_kernels_of_complex_matrices_are_assembled(capability: tuple[int, int]) -> None:
+    pytest.importorskip("llvmlite")
+    for kernel in (
+        factor_kernels.lu("complex64"), factor_kernels.cholesky("complex64"), factor_kernels.lower_or_nan("complex64"),
+        factor_kernels.substitute("complex64", True, False), factor_kernels.conjugate("complex64"),
+        factor_kernels.determinants("complex64", True), factor_kernels.determinants("complex64", False),
+    ):  # fmt: skip
+        assert assembled(ptx.write(kernel, capability), capability).spills == 0, kernel.name
 
 
 def test_a_matrix_that_is_not_positive_definite_is_nan() -> None:

@@ -54,6 +54,7 @@ def test_kernels_have_cases() -> None:
 
 #: op to the tests that run it where it needs more than one node
 ELSEWHERE: dict[str, str] = {
+    "CTCLossV2": "tests.kernels.gpu.test_ctc",
     **dict.fromkeys(("FFTND", "IFFTND", "IRFFTND", "RFFTND"), "tests.kernels.gpu.test_fourier"),
     "TileGrad": "tests.kernels.gpu.test_slice",
     "TopK": "tests.kernels.gpu.test_sorting",

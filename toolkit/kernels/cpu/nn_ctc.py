@@ -5,6 +5,8 @@ Inputs are logits (time, batch, classes). Labels are sparse, (example, position)
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 from toolkit.errors import FailedPreconditionError, InvalidArgumentError, OpError
 from toolkit.graph import dtypes
 from toolkit.kernels.cpu.common import np, require, require_rank, shape_text
@@ -14,7 +16,7 @@ from toolkit.kernels.types import Array
 _TYPES = {"T": [dtypes.float32, dtypes.float64]}
 
 
-def _check_inputs(inputs: Array, lengths: Array, error: type[OpError] = InvalidArgumentError) -> None:
+def _check_inputs(inputs: Any, lengths: Array, error: type[OpError] = InvalidArgumentError) -> None:
     """Refuse what does not fit; `error` is for lengths."""
     require_rank(inputs, 3, "inputs")
     require_rank(lengths, 1, "sequence_length")
@@ -109,35 +111,59 @@ def _labels(op: KernelNode, indices: Array, values: Array, batch: int, classes: 
     return found
 
 
+class CtcLabels(NamedTuple):
+    """Labels of a loss as states of alignments.
+
+    Attributes:
+        path: the class of each state (batch, states): labels with blanks around.
+        sizes: how many states count, of each example.
+        lengths: how much time it has.
+        too_long: it has more labels than time, and is left out.
+        blank: the class of blanks.
+    """
+
+    path: Array
+    sizes: Array
+    lengths: Array
+    too_long: Array
+    blank: int
+
+
+def lay_out(op: KernelNode, inputs: Any, indices: Array, values: Array, lengths: Array) -> CtcLabels:
+    """Check what a loss is given and lay its labels out; of the logits only the shape is of interest."""
+    _check_inputs(inputs, lengths)
+    times, batch, classes = inputs.shape
+    require(times > 0 and batch > 0 and classes > 0, f"inputs must not be empty, got {shape_text(inputs)}")
+    blank = 0 if op.op == "CTCLossV2" else classes - 1
+    labels = _labels(op, indices, values, batch, classes, blank)
+    empty = [b for b, row in enumerate(labels) if not row and lengths[b] > 0]
+    require(not empty, f"Labels length is zero in batch {empty[:1]}; every example with time needs a label")
+    # repeats need a blank between them as well, but TensorFlow then says that the loss is infinite
+    needed = np.array([len(row) for row in labels])
+    too_long = needed > lengths
+    short = np.flatnonzero(too_long)
+    require(
+        bool(op.attr("ignore_longer_outputs_than_inputs")) or short.size == 0,
+        f"Not enough time for target transition sequence (required: {needed[short].tolist()}, available: "
+        f"{lengths[short].tolist()}); set ignore_longer_outputs_than_inputs to leave such examples out",
+    )
+    sizes = np.array([2 * len(row) + 1 for row in labels])
+    path = np.full((batch, int(sizes.max())), blank, np.int64)
+    for example, row in enumerate(labels):
+        path[example, 1 : 2 * len(row) : 2] = row
+    return CtcLabels(path, sizes, lengths, too_long, blank)
+
+
 @kernel("CTCLoss", types=_TYPES)
 @kernel("CTCLossV2")
 def ctc_loss(op: KernelNode) -> Compute:
     """The loss of each example and its gradient by the logits; the blank is the last class, in V2 the first."""
     merge = bool(op.attr("ctc_merge_repeated"))
-    ignores_longer = bool(op.attr("ignore_longer_outputs_than_inputs"))
 
     def compute(inputs: Array, indices: Array, values: Array, lengths: Array) -> tuple[Array, Array]:
-        _check_inputs(inputs, lengths)
-        times, batch, classes = inputs.shape
-        require(times > 0 and batch > 0 and classes > 0, f"inputs must not be empty, got {shape_text(inputs)}")
-        blank = 0 if op.op == "CTCLossV2" else classes - 1
-        labels = _labels(op, indices, values, batch, classes, blank)
-        empty = [b for b, row in enumerate(labels) if not row and lengths[b] > 0]
-        require(not empty, f"Labels length is zero in batch {empty[:1]}; every example with time needs a label")
-        # repeats need a blank between them as well, but TensorFlow then says that the loss is infinite
-        needed = np.array([len(row) for row in labels])
-        too_long = needed > lengths
-        short = np.flatnonzero(too_long)
-        require(
-            ignores_longer or short.size == 0,
-            f"Not enough time for target transition sequence (required: {needed[short].tolist()}, available: "
-            f"{lengths[short].tolist()}); set ignore_longer_outputs_than_inputs to leave such examples out",
-        )
+        path, sizes, _, too_long, blank = lay_out(op, inputs, indices, values, lengths)
+        times, batch, _ = inputs.shape
         log_y = _log_softmax(inputs.astype(np.float64))
-        sizes = np.array([2 * len(row) + 1 for row in labels])
-        path = np.full((batch, int(sizes.max())), blank, np.int64)
-        for example, row in enumerate(labels):
-            path[example, 1 : 2 * len(row) : 2] = row
         alpha, beta = forward_backward(log_y, path, sizes, lengths, blank, merge)
         both = alpha + beta
         total = np.logaddexp.reduce(both[0], axis=-1)

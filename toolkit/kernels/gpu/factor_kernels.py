@@ -2,16 +2,20 @@
 
 The matrices lie in global memory. What a step reads from several threads is never written again, so that barriers are
 all the order there is: rows are not exchanged, but chosen, and what a factor becomes is written beside its matrix.
+Types of numbers are NumPy's, complex ones among them (`factor_numbers`).
 """
 
 from __future__ import annotations
 
 import functools
+import math
 
 from toolkit.kernels.cpu.native import functions
 from toolkit.kernels.cpu.native.code import Lanes
 from toolkit.kernels.cuda.simt.builder import KernelBuilder
 from toolkit.kernels.cuda.simt.ir import SimtKernel, Value
+from toolkit.kernels.gpu.elementwise_types import ComplexNumber
+from toolkit.kernels.gpu.factor_numbers import FactorNumbers
 from toolkit.kernels.gpu.indexing import BLOCK
 
 #: the most rows of a matrix: what is known of each is in shared memory
@@ -26,11 +30,13 @@ def lu(type: str) -> SimtKernel:
     `state` [batch, 2] is how many pivots are 0, and whether the order is an odd permutation.
     """
     k = KernelBuilder(f"lu_{type}", BLOCK)
-    a, order = k.buffer("a", type, written=True), k.buffer("order", "i32", written=True)
+    f = FactorNumbers(k, type)
+    part = f.part
+    a, order = f.buffer("a", written=True), k.buffer("order", "i32", written=True)
     state = k.buffer("state", "i32", written=True)
     n = k.scalar("n", "i32")
     place_of, chosen = k.shared("place_of", "i32", MOST_ROWS), k.shared("chosen", "i32", MOST_ROWS)
-    best, best_row = k.shared("best", type, BLOCK), k.shared("best_row", "i32", BLOCK)
+    best, best_row = k.shared("best", part, BLOCK), k.shared("best_row", "i32", BLOCK)
     zero, one = k.number(0, "i32"), k.number(1, "i32")
     t, first = k.thread, k.mul(k.convert(k.block_index, "i64"), k.convert(k.mul(n, n), "i64"))
 
@@ -42,10 +48,10 @@ def lu(type: str) -> SimtKernel:
     bad = k.variable(zero)
     with k.loop(0, n) as column:
         k.barrier()
-        top, top_row = k.variable(k.number(-1.0, type)), k.variable(n)
+        top, top_row = k.variable(k.number(-1.0, part)), k.variable(n)
         with k.loop(t, n, BLOCK) as row, k.when(k.compare("eq", k.load(place_of, row), n)):
-            size = k.intrinsic("fabs", k.load(a, at(row, column)))
-            size = k.select(k.compare("uno", size, size), k.number(0.0, type), size)
+            size = f.size(f.load(a, at(row, column)))
+            size = k.select(k.compare("uno", size, size), k.number(0.0, part), size)
             with k.when(k.compare("ogt", size, top.get())):
                 top.set(size)
                 top_row.set(row)
@@ -70,11 +76,11 @@ def lu(type: str) -> SimtKernel:
             k.store(chosen, column, pivot)
             k.store(order, k.add(k.mul(k.block_index, n), column), pivot)
         k.barrier()
-        divisor = k.load(a, at(pivot, column))
-        bad.set(k.add(bad.get(), k.convert(k.compare("oeq", divisor, k.number(0.0, type)), "i32")))
+        divisor = f.load(a, at(pivot, column))
+        bad.set(k.add(bad.get(), k.convert(f.is_zero(divisor), "i32")))
         with k.loop(t, n, BLOCK) as row, k.when(k.compare("eq", k.load(place_of, row), n)):
             place = at(row, column)
-            k.store(a, place, k.div(k.load(a, place), divisor))
+            f.store(a, place, f.div(f.load(a, place), divisor))
         k.barrier()
         width = k.sub(k.sub(n, column), one)
         with k.loop(t, k.mul(n, width), BLOCK) as j:
@@ -82,8 +88,8 @@ def lu(type: str) -> SimtKernel:
             with k.when(k.compare("eq", k.load(place_of, row), n)):
                 across = k.add(k.add(column, one), k.rem(j, width))
                 place = at(row, across)
-                product = k.mul(k.load(a, at(row, column)), k.load(a, at(pivot, across)))
-                k.store(a, place, k.sub(k.load(a, place), product))
+                product = f.mul(f.load(a, at(row, column)), f.load(a, at(pivot, across)))
+                f.store(a, place, f.sub(f.load(a, place), product))
     k.barrier()
     # an order is odd if an odd number of pairs stand the other way round
     turned = k.variable(zero)
@@ -108,10 +114,12 @@ def lu(type: str) -> SimtKernel:
 def cholesky(type: str) -> SimtKernel:
     """Lower factors, row by row; takes work [batch, n, n], which is used up, factors, bad [batch], n.
 
-    `bad` is how many numbers on the diagonal are not positive. What is above the diagonal is left as it is.
+    `bad` is how many numbers on the diagonal are not positive. What is above the diagonal is left as it is. Of complex
+    matrices the diagonal's real parts count.
     """
     k = KernelBuilder(f"cholesky_{type}", BLOCK)
-    a, y = k.buffer("a", type, written=True), k.buffer("y", type, written=True)
+    f = FactorNumbers(k, type)
+    a, y = f.buffer("a", written=True), f.buffer("y", written=True)
     bad, n = k.buffer("bad", "i32", written=True), k.scalar("n", "i32")
     one = k.number(1, "i32")
     t, first = k.thread, k.mul(k.convert(k.block_index, "i64"), k.convert(k.mul(n, n), "i64"))
@@ -122,22 +130,22 @@ def cholesky(type: str) -> SimtKernel:
     wrong = k.variable(k.number(0, "i32"))
     with k.loop(0, n) as column:
         k.barrier()
-        square = k.load(a, at(column, column))
-        fine = k.compare("ogt", square, k.number(0.0, type))
+        square = f.real(f.load(a, at(column, column)))
+        fine = k.compare("ogt", square, k.number(0.0, f.part))
         wrong.set(k.add(wrong.get(), k.convert(k.inverse(fine), "i32")))
         root = k.intrinsic("sqrt", square)
         with k.when(k.compare("eq", t, k.number(0, "i32"))):
-            k.store(y, at(column, column), root)
+            f.store(y, at(column, column), f.of(root))
         below = k.add(column, one)
         with k.loop(k.add(below, t), n, BLOCK) as row:
-            k.store(y, at(row, column), k.div(k.load(a, at(row, column)), root))
+            f.store(y, at(row, column), f.shrunk(f.load(a, at(row, column)), root))
         k.barrier()
         rest = k.sub(n, below)
         with k.loop(t, k.mul(rest, rest), BLOCK) as j:
             row, across = k.add(below, k.div(j, rest)), k.add(below, k.rem(j, rest))
             with k.when(k.compare("sle", across, row)):
-                product = k.mul(k.load(y, at(row, column)), k.load(y, at(across, column)))
-                k.store(a, at(row, across), k.sub(k.load(a, at(row, across)), product))
+                product = f.mul(f.load(y, at(row, column)), f.conj(f.load(y, at(across, column))))
+                f.store(a, at(row, across), f.sub(f.load(a, at(row, across)), product))
     with k.when(k.compare("eq", t, k.number(0, "i32"))):
         k.store(bad, k.block_index, wrong.get())
     return k.finish()
@@ -147,7 +155,8 @@ def cholesky(type: str) -> SimtKernel:
 def lower_or_nan(type: str) -> SimtKernel:
     """Lower triangles with zeros above; NaN in those that are bad. Takes y [batch, n, n], bad [batch], n, count."""
     k = KernelBuilder(f"lower_or_nan_{type}", BLOCK)
-    y, bad = k.buffer("y", type, written=True), k.buffer("bad", "i32")
+    f = FactorNumbers(k, type)
+    y, bad = f.buffer("y", written=True), k.buffer("bad", "i32")
     n, count = k.scalar("n", "i64"), k.scalar("count", "i64")
     i = k.global_thread("i64")
     with k.when(k.compare("slt", i, count)):
@@ -155,9 +164,9 @@ def lower_or_nan(type: str) -> SimtKernel:
         column, row = k.rem(i, n), k.rem(line, n)
         is_bad = k.compare("ne", k.load(bad, k.div(line, n)), k.number(0, "i32"))
         with k.when(k.compare("sgt", column, row)):
-            k.store(y, i, k.number(0.0, type))
+            f.store(y, i, f.number(0.0))
         with k.otherwise(), k.when(is_bad):
-            k.store(y, i, k.number(float("nan"), type))
+            f.store(y, i, f.number(float("nan")))
     return k.finish()
 
 
@@ -172,7 +181,8 @@ def substitute(type: str, forward: bool, is_unit: bool) -> SimtKernel:
         is_unit: their diagonals are ones, whatever is there.
     """
     k = KernelBuilder(f"substitute_{'lower' if forward else 'upper'}_{type}", BLOCK)
-    a, y = k.buffer("a", type), k.buffer("y", type, written=True)
+    f = FactorNumbers(k, type)
+    a, y = f.buffer("a"), f.buffer("y", written=True)
     n, m = k.scalar("n", "i32"), k.scalar("m", "i32")
     t, one = k.thread, k.number(1, "i32")
     system, column = k.convert(k.div(k.block_index, m), "i64"), k.convert(k.rem(k.block_index, m), "i64")
@@ -189,12 +199,12 @@ def substitute(type: str, forward: bool, is_unit: bool) -> SimtKernel:
         if not is_unit:
             # each row has one thread that changes it
             with k.when(k.compare("eq", t, k.rem(i, k.number(BLOCK, "i32")))):
-                k.store(y, number(i), k.div(k.load(y, number(i)), k.load(a, at(i, i))))
+                f.store(y, number(i), f.div(f.load(y, number(i)), f.load(a, at(i, i))))
         k.barrier()
-        known = k.load(y, number(i))
+        known = f.load(y, number(i))
         with k.loop(t, n, BLOCK) as row, k.when(k.compare("sgt" if forward else "slt", row, i)):
-            changed = k.sub(k.load(y, number(row)), k.mul(k.load(a, at(i, row)), known))
-            k.store(y, number(row), changed)
+            changed = f.sub(f.load(y, number(row)), f.mul(f.load(a, at(i, row)), known))
+            f.store(y, number(row), changed)
     return k.finish()
 
 
@@ -205,27 +215,45 @@ def determinants(type: str, is_log: bool) -> SimtKernel:
     Takes factors, state, one or two results [batch], n, batch; a thread for each matrix.
     """
     k = KernelBuilder(f"determinants_{type}", BLOCK)
-    a, state = k.buffer("a", type), k.buffer("state", "i32")
-    y = k.buffer("y", type, written=True)
-    logs = k.buffer("logs", type, written=True) if is_log else None
+    f = FactorNumbers(k, type)
+    a, state = f.buffer("a"), k.buffer("state", "i32")
+    y = f.buffer("y", written=True)
+    logs = f.buffer("logs", written=True) if is_log else None
     n, batch = k.scalar("n", "i64"), k.scalar("batch", "i64")
-    zero, one = k.number(0.0, type), k.number(1.0, type)
+    zero, one = k.number(0.0, f.part), k.number(1.0, f.part)
     i = k.global_thread("i64")
     with k.when(k.compare("slt", i, batch)):
         is_odd = k.load(state, k.add(k.mul(i, k.number(2, "i64")), k.number(1, "i64")))
         sign = k.select(k.convert(is_odd, "i1"), k.neg(one), one)
-        product, log = k.variable(sign), k.variable(zero)
+        product, log = f.variable(f.of(sign)), k.variable(zero)
         with k.loop(0, n) as j:
-            value = k.load(a, k.add(k.mul(k.add(k.mul(i, n), j), n), j))
+            value = f.load(a, k.add(k.mul(k.add(k.mul(i, n), j), n), j))
             if is_log:
-                is_zero = k.compare("oeq", value, zero)
-                sign = k.select(is_zero, zero, k.intrinsic("copysign", one, value))
-                sign = k.select(k.compare("uno", value, value), value, sign)
-                product.set(k.mul(product.get(), sign))
-                log.set(k.add(log.get(), functions.log(k, k.intrinsic("fabs", value))))
+                size = f.size(value)
+                if isinstance(value, ComplexNumber):
+                    is_usual = k.both(k.compare("ogt", size, zero), k.compare("olt", size, k.number(math.inf, f.part)))
+                    sign = f.shrunk(value, k.select(is_usual, size, one))  # what is not finite, or 0, as it is
+                else:
+                    is_zero = k.compare("oeq", value, zero)
+                    sign = k.select(is_zero, zero, k.intrinsic("copysign", one, value))
+                    sign = k.select(k.compare("uno", value, value), value, sign)
+                product.set(f.mul(product.get(), sign))
+                log.set(k.add(log.get(), functions.log(k, size)))
             else:
-                product.set(k.mul(product.get(), value))
-        k.store(y, i, product.get())
+                product.set(f.mul(product.get(), value))
+        f.store(y, i, product.get())
         if logs is not None:
-            k.store(logs, i, log.get())
+            f.store(logs, i, f.of(log.get()))
+    return k.finish()
+
+
+@functools.cache
+def conjugate(type: str) -> SimtKernel:
+    """Conjugates complex numbers in place, one a thread; takes y, count."""
+    k = KernelBuilder(f"conjugated_{type}", BLOCK)
+    f = FactorNumbers(k, type)
+    y, count = f.buffer("y", written=True), k.scalar("count", "i64")
+    i = k.global_thread("i64")
+    with k.when(k.compare("slt", i, count)):
+        f.store(y, i, f.conj(f.load(y, i)))
     return k.finish()

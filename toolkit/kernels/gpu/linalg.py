@@ -1,7 +1,6 @@
 """Factors, determinants, inverses and linear systems of small matrices; large ones are the CPU's.
 
-Real matrices only. What is found not to be invertible is an error, so that the host waits for these ops, as
-TensorFlow's does.
+What is found not to be invertible is an error, so that the host waits for these ops, as TensorFlow's does.
 """
 
 from __future__ import annotations
@@ -14,21 +13,21 @@ from typing import Any
 import numpy as np
 
 from toolkit.errors import InvalidArgumentError
+from toolkit.graph import dtypes
 from toolkit.kernels import registry
 from toolkit.kernels.boundary import through_copies
 from toolkit.kernels.cpu.linalg import check_square
 from toolkit.kernels.cpu.linalg_solve import check_batches, check_rows_of, check_same_batch
 from toolkit.kernels.cuda.device import CudaDevice, device_of
 from toolkit.kernels.cuda.memory import GpuArray
-from toolkit.kernels.cuda.simt.ir import TYPES
 from toolkit.kernels.gpu import factor_kernels
 from toolkit.kernels.gpu.copying import copy_part, part
 from toolkit.kernels.gpu.gather import gathered
 from toolkit.kernels.gpu.indexing import blocks_for
 from toolkit.kernels.gpu.layout import ElementLayout, layout_of, stand_in
-from toolkit.kernels.registry import Compute, Factory, KernelNode
+from toolkit.kernels.registry import COMPLEX, Compute, Factory, KernelNode
 
-_REAL = {"T": ["float", "double"]}
+_TYPES = {"T": frozenset({dtypes.float32, dtypes.float64}) | COMPLEX}
 
 
 def _small_matrices(*ops: str) -> Callable[[Factory], Factory]:
@@ -46,7 +45,7 @@ def _small_matrices(*ops: str) -> Callable[[Factory], Factory]:
             return compute
 
         made.__module__ = factory.__module__
-        registry.kernel(*ops, types=_REAL, device="GPU", label="simt")(made)
+        registry.kernel(*ops, types=_TYPES, device="GPU", label="simt")(made)
         return factory
 
     return register
@@ -57,13 +56,27 @@ def _transposed(device: CudaDevice, x: GpuArray) -> GpuArray:
     return part(device, x, layout_of(np.swapaxes(base, -1, -2), base))
 
 
+def _conjugated(device: CudaDevice, x: GpuArray) -> GpuArray:
+    """The conjugates; of real numbers themselves."""
+    if x.dtype.kind != "c" or not x.size:
+        return x
+    made = device.copied(x)
+    device.launch(factor_kernels.conjugate(x.dtype.name), blocks_for(made.size), made, made.size)
+    return made
+
+
+def _adjoint(device: CudaDevice, x: GpuArray) -> GpuArray:
+    """The conjugate transposes of matrices."""
+    return _conjugated(device, _transposed(device, x))
+
+
 def _factored(device: CudaDevice, x: GpuArray) -> tuple[GpuArray, GpuArray, GpuArray]:
     """L and U in one matrix with rows in order, the order of rows, and `state`; see `factor_kernels.lu`."""
     n = x.shape[-1]
     batch = math.prod(x.shape[:-2])
     work, order = device.copied(x), device.empty((batch, n), np.int32)
     state = device.empty((batch, 2), np.int32)
-    device.launch(factor_kernels.lu(TYPES[x.dtype.name]), batch, work, order, state, n)
+    device.launch(factor_kernels.lu(x.dtype.name), batch, work, order, state, n)
     return gathered(device, work, order, x.shape, (batch, 1, n, n, n)), order, state
 
 
@@ -77,7 +90,7 @@ def _solved(device: CudaDevice, matrix: GpuArray, rhs: GpuArray, message: str) -
     if not rhs.size or not matrix.size:
         return device.zeros(rhs.shape, rhs.dtype)
     n, m = rhs.shape[-2:]
-    batch, type = math.prod(rhs.shape[:-2]), TYPES[rhs.dtype.name]
+    batch, type = math.prod(rhs.shape[:-2]), rhs.dtype.name
     factors, order, state = _factored(device, matrix)
     _require_inverse(device, state, message)
     y = gathered(device, rhs, order, rhs.shape, (batch, 1, n, m, n))
@@ -95,7 +108,7 @@ def matrix_solve(op: KernelNode) -> Compute:
         check_square(matrix)
         check_rows_of(matrix, rhs)
         check_same_batch(matrix, rhs)
-        left = _transposed(device, matrix) if is_adjoint else matrix
+        left = _adjoint(device, matrix) if is_adjoint else matrix
         return _solved(device, left, rhs, "Input matrix is not invertible.")
 
     return compute
@@ -112,7 +125,7 @@ def matrix_inverse(op: KernelNode) -> Compute:
         ones = device.full((n,), x.dtype, 1)
         diagonal = ElementLayout((batch, n), (n * n, n + 1))
         copy_part(device, ones, ElementLayout((batch, n), (0, 1)), identity, diagonal)
-        left = _transposed(device, x) if is_adjoint else x
+        left = _adjoint(device, x) if is_adjoint else x
         return _solved(device, left, identity, "Input is not invertible.")
 
     return compute
@@ -132,8 +145,8 @@ def matrix_triangular_solve(op: KernelNode) -> Compute:
         y = device.copied(_spread(device, rhs, lead))
         if not y.size:
             return y
-        left = _spread(device, matrix if is_adjoint else _transposed(device, matrix), lead)
-        kernel = factor_kernels.substitute(TYPES[y.dtype.name], is_lower != is_adjoint, False)
+        left = _spread(device, _conjugated(device, matrix) if is_adjoint else _transposed(device, matrix), lead)
+        kernel = factor_kernels.substitute(y.dtype.name, is_lower != is_adjoint, False)
         device.launch(kernel, y.size // n, left, y, n, m)
         return y
 
@@ -178,7 +191,7 @@ def matrix_determinant(op: KernelNode) -> Compute:
         made = [device.empty(lead, x.dtype) for _ in range(1 + is_log)]
         if batch:
             factors, _, state = _factored(device, x)
-            kernel = factor_kernels.determinants(TYPES[x.dtype.name], is_log)
+            kernel = factor_kernels.determinants(x.dtype.name, is_log)
             device.launch(kernel, blocks_for(batch), factors, state, *made, n, batch)
         return made if is_log else made[0]
 
@@ -194,7 +207,7 @@ def cholesky(op: KernelNode) -> Compute:
         check_square(x)
         if not x.size:
             return x
-        n, batch, type = x.shape[-1], math.prod(x.shape[:-2]), TYPES[x.dtype.name]
+        n, batch, type = x.shape[-1], math.prod(x.shape[:-2]), x.dtype.name
         y, bad = device.empty(x.shape, x.dtype), device.empty((batch,), np.int32)
         device.launch(factor_kernels.cholesky(type), batch, device.copied(x), y, bad, n)
         device.launch(factor_kernels.lower_or_nan(type), blocks_for(y.size), y, bad, n, y.size)
