@@ -80,7 +80,8 @@ def test_a_step_that_learns_meets_nobody_and_has_the_bits_of_the_whole_graph(
         session.run("init")
         met.clear()
         found = losses(session)
-    assert not met
+        lines = session.explain(["loss:0", "train"], {"x:0": X})
+    assert not met and "in an order that is known before a step" in lines[0]
     whole = learning(reference=reference)
     for node in whole:
         node.device = ""
@@ -118,6 +119,8 @@ def test_what_waits_for_a_queue_or_goes_around_meets_others(met: list[str]) -> N
     with Session(waiting(), devices={"CPU": 2}, precision="exact") as session:
         session.run("put")
         session.run("y:0")
+        session.run("put")
+        assert "one thread runs what is ready of all parts" in session.explain("y:0")
     assert met
     met.clear()
     with Session(loop(SECOND), devices={"CPU": 2}, precision="exact") as session:

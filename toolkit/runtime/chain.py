@@ -91,6 +91,17 @@ class Chain:
         """Whether the order of a step is known before it: nothing that it sends or receives looks for a rendezvous."""
         return self._schedule is not None
 
+    def explain(self) -> list[str]:
+        """How the parts run, in a line; none where each has a thread."""
+        if not self.fits(None):
+            return []
+        schedule = self._schedule
+        if schedule is None:
+            return ["one thread runs what is ready of all parts"]
+        working, transfers = len(schedule.working), len(schedule.steps) - len(schedule.working)
+        order = f"one thread runs all parts in an order that is known before a step: {working} segment(s) and node(s)"
+        return [f"{order}; {transfers} send(s) and receive(s) between them have nothing to do"]
+
     def run(
         self, arguments: Sequence[Sequence[Any]], steps: Sequence[DeviceStep], cancel: Callable[[], None]
     ) -> list[list[Any]]:

@@ -105,7 +105,7 @@ class CompiledStep:
 
     def explain(self, step_id: int, arguments: Sequence[Any]) -> list[str]:
         """What was compiled for these arguments, in lines; nothing is run."""
-        lines: list[str] = []
+        lines = [] if self._chain is None else self._chain.explain()
         for part in self._parts:
             if len(self._parts) > 1:
                 lines.append(f"{part.task}:")

@@ -90,7 +90,7 @@ class SegmentedExecutor:
             )
             lines += [f"  {line}" for line in part.known()]
         if found.alone:
-            lines.append("in the dataflow executor, node by node:")
+            lines.append("between them, node by node:")
             for why, (count, node) in found.alone.items():
                 lines.append(f"  {count} node(s): {node.op} '{node.name}' {why}")
         return lines

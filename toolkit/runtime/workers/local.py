@@ -178,8 +178,10 @@ class LocalWorker:
 
     def explain(self, handle: int, step_id: int, inputs: Sequence[Any]) -> list[str]:
         """See `Worker.explain`."""
-        lines: list[str] = []
-        partitions = self._graphs[handle].partitions
+        graph = self._graphs[handle]
+        partitions = graph.partitions
+        # of several tasks the session knows whether they run in one thread
+        lines = [] if graph.chain is None or self._peers is not None else graph.chain.explain()
         for partition in partitions:
             if len(partitions) > 1:
                 lines.append(f"{partition.device}:")
