@@ -340,17 +340,19 @@ def test_what_is_unusual_is_left_to_nodes(kind: str) -> None:
     assert not found.needed_no_node
 
 
-def test_loops_that_go_on_are_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    gave_up: list[bool] = []
-    run = table_run.run_over_table
-
-    def noting(*args: Any) -> Any:
-        found = run(*args)
-        gave_up.append(found is None)
-        return found
-
-    monkeypatch.setattr("toolkit.runtime.table_step.run_over_table", noting)
+def test_loops_that_go_on_are_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(table_run, "TIMES", once.TIMES)
+    sizes: list[int] = []
+    build = planned.build
+
+    def counting(program: Any, *args: Any, **more: Any) -> Any:
+        sizes.append(len(program.steps))
+        return build(program, *args, **more)
+
+    def tried(*_: Any) -> None:
+        raise AssertionError("what has been given up is compiled at once")
+
+    monkeypatch.setattr(planned, "build", counting)
     with gm.Graph().as_default() as graph:
         count = gm.placeholder(gm.int32, [], name="count")
         _, total = gm.while_loop(
@@ -358,12 +360,23 @@ def test_loops_that_go_on_are_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
             lambda number, total: (number + 1, total * 3 + number),
             [gm.constant(0), gm.constant(np.int64(1).astype(np.int32))],
         )
-    for times, is_given_up in ((3, False), (3000, True)):
-        gave_up.clear()
+    monkeypatch.setattr(once, "run_once", tried)
+    for times, is_compiled in ((3, False), (3000, True)):
+        sizes.clear()
         found = same(bytes_of(graph), [total.name], {"count": np.int32(times)})
         assert isinstance(found.told, list)
-        assert gave_up == [is_given_up]
-        assert found.needed_no_node != is_given_up
+        assert bool(sizes) == is_compiled
+        assert found.needed_no_node != is_compiled
+
+
+def test_large_constants_are_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(table_planner, "KNOWN_BYTES", once.KNOWN_BYTES)
+    with gm.Graph().as_default() as graph:
+        x = gm.placeholder(gm.float32, [4, 3], name="x")
+        y = x @ gm.constant(np.arange(3 << 12, dtype=np.float32).reshape(3, -1) % 7)
+    found = same(bytes_of(graph), [y.name], {"x": np.ones((4, 3), np.float32)})
+    assert isinstance(found.told, list)
+    assert not found.needed_no_node
 
 
 def test_devices_of_other_machines_are_told() -> None:

@@ -28,6 +28,7 @@ from toolkit.policy import outside
 from toolkit.policy.access import Access
 from toolkit.policy.check import check_graph
 from toolkit.runtime.feeds import placeholder_shape
+from toolkit.runtime.once import KNOWN_BYTES
 from toolkit.runtime.planned import LARGE
 from toolkit.runtime.table_kernels import Compute, TableKernels, reading
 from toolkit.runtime.table_loops import find_loops
@@ -90,6 +91,8 @@ class _Maker:
         self.size = int(self.needed.chosen.sum()) + len(feeds) + len(fetches)
         if self.size < LARGE:
             raise _UnusualError  # compiling it takes a moment
+        if self._packed_bytes() > KNOWN_BYTES * self.size:
+            raise _UnusualError  # it will be compiled: see `toolkit.runtime.once`
 
     def plan(self) -> TablePlan:
         """The plan.
@@ -158,6 +161,15 @@ class _Maker:
             ints(outputs), drops, dropped, last, constants, loops.by_place, results, len(self.fed), self.size, known,
             [step.node for step, _ in steps.values() if step.node.op in CALLS], self.kernels,
         )  # fmt: skip
+
+    def _packed_bytes(self) -> int:
+        """The bytes of large constants that are still those of the file."""
+        counts = np.bincount(self.table.kind[self.needed.chosen], minlength=len(self.table.kinds.all))
+        return sum(
+            int(counts[number]) * len(kind.packed.content)
+            for number, kind in enumerate(self.table.kinds.all)
+            if kind.packed is not None
+        )
 
     def _arguments(self) -> list[tuple[Node, Any]]:
         """Nodes that stand for what is fed, and the shapes of that."""

@@ -22,14 +22,14 @@ from toolkit.graph.garbage import no_collection
 from toolkit.kernels import variables
 from toolkit.kernels.context import DEAD, RefVariable
 from toolkit.kernels.variables import Variable
-from toolkit.runtime.once import KNOWN_BYTES, MADE_BYTES, TIMES, is_pure
+from toolkit.runtime.once import KNOWN_BYTES, MADE_BYTES, TIMES, TooMuchError, is_pure
 from toolkit.runtime.step import DeviceStep
 from toolkit.runtime.table_loops import LoopExecution, Tally
 from toolkit.runtime.table_plan import RowAction, TablePlan
+from toolkit.runtime.tokens import merge, switch
 
 #: rows whose columns are made lists of together, and after which is looked whether the step is cancelled
 _CHUNK = 1024
-_CHOICES = tuple(np.int32(i) for i in range(16))  # the second output of a Merge
 
 
 class _GivenUpError(Exception):
@@ -41,12 +41,15 @@ def run_over_table(plan: TablePlan, arguments: Sequence[Any], running: DeviceSte
 
     Raises:
         CancelledError: the step is over.
+        TooMuchError: likewise None, and it is to be compiled.
     """
     try:
         with no_collection():
             return _TableRun(plan, arguments, running).run()
     except CancelledError:
         raise CancelledError("the step was cancelled") from None
+    except TooMuchError:
+        raise
     except Exception:  # told by whoever runs the step node by node
         return None
 
@@ -80,7 +83,7 @@ class _TableRun:
                 if isinstance(value, np.ndarray):
                     known += value.nbytes
         if known > KNOWN_BYTES * plan.size:
-            raise _GivenUpError
+            raise TooMuchError
 
     def _require_pure(self, node: Any) -> None:
         """Functions only compute, or read variables."""
@@ -142,7 +145,7 @@ class _TableRun:
             self.tally.made -= made
             made = 0
             if self.tally.is_spent:
-                raise _GivenUpError
+                raise TooMuchError
         return [self._result(node, index) for node, index in plan.results]
 
     def _result(self, node: int, index: int) -> Any:
@@ -207,24 +210,20 @@ class _TableRun:
         self.values[number] = result
 
     def _switch(self, number: int, inputs: list[Any]) -> None:
-        data, predicate = inputs
-        if predicate.__class__ is not np.bool_ and getattr(predicate, "shape", ()) != ():
-            raise _GivenUpError
+        data = inputs[0]
         self.tally.made -= data.nbytes if data.__class__ is np.ndarray else 0
-        self.values[number] = (DEAD, data) if predicate else (data, DEAD)
+        self.values[number] = switch(inputs)
         self._hand_on_dead(number)
 
     def _merge(self, number: int, inputs: list[Any]) -> None:
-        live = [position for position, value in enumerate(inputs) if value is not DEAD]
+        live = [value for value in inputs if value is not DEAD]
         if not live:
             self._die(number)
             return
         if len(live) > 1:
             raise _GivenUpError  # the first that comes is taken: tokens know which
-        at = live[0]
-        value = inputs[at]
-        self.tally.made -= value.nbytes if value.__class__ is np.ndarray else 0
-        self.values[number] = (value, _CHOICES[at] if at < len(_CHOICES) else np.int32(at))
+        self.tally.made -= live[0].nbytes if live[0].__class__ is np.ndarray else 0
+        self.values[number] = merge(inputs, False)
 
     def _die(self, number: int) -> None:
         self.dead.add(number)
@@ -244,7 +243,7 @@ class _TableRun:
             inputs.append(value if source >= len(self._single) or self._single[source] else value[index])
         results = LoopExecution(loop.form.executor, inputs, self.running, self.tally).run()
         if self.tally.is_spent:
-            raise _GivenUpError
+            raise TooMuchError
         for place, value in zip(loop.exits, results, strict=True):
             self.values[place] = value
             if value is DEAD:

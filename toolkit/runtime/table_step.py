@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from toolkit.kernels.forks import free_in_children
 from toolkit.runtime.compiled import CompiledStep
+from toolkit.runtime.once import TooMuchError
 from toolkit.runtime.probes.base import Probe
 from toolkit.runtime.table_plan import TablePlan
 from toolkit.runtime.table_run import run_over_table
@@ -54,7 +55,10 @@ class TableStep(CompiledStep):
         with self._lock:
             plan, self._table_plan = self._table_plan, None
         if plan is not None and probe is None:
-            results = self._worker.run_with(step_id, lambda running: run_over_table(plan, arguments, running))
+            try:
+                results = self._worker.run_with(step_id, lambda running: run_over_table(plan, arguments, running))
+            except TooMuchError:
+                results, self._has_run = None, True  # it is compiled, and not tried again
             if results is not None:
                 self._has_run = True
                 return results
