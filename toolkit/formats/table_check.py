@@ -33,7 +33,7 @@ def is_sound(table: NodeColumns, graph: Graph) -> bool:
         and table.has_companions()
         and all(are_names(table.names[begin : begin + _CHUNK]) for begin in range(0, len(table), _CHUNK))
         and _fit(table, signatures)
-        and _are_in_order(table)
+        and are_in_order(table)
     )
 
 
@@ -102,7 +102,7 @@ def _fit(table: NodeColumns, signatures: _Signatures) -> bool:
     return bool(((given == wanted) | (signatures.base[given] == wanted)).all())
 
 
-def _are_in_order(table: NodeColumns) -> bool:
+def are_in_order(table: NodeColumns) -> bool:
     """Whether all nodes stand behind what they read, but for the back edges of loops: then there is no cycle."""
     kinds, owners = table.kinds.all, table.owners()
     for edge in np.flatnonzero(table.source >= owners).tolist():

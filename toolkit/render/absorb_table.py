@@ -21,33 +21,31 @@ from toolkit.render.absorbed import (
     variable_handles,
 )
 from toolkit.render.elements import Model
-from toolkit.render.link_table import Beside, LinkTable, has_op
+from toolkit.render.link_table import Beside, columns
 from toolkit.render.notes import HAND_ON, Notes
+
+#: elements that are gone on with one by one: arrays cost more for so few, and a long chain has one in each round
+_FEW = 16
 
 
 def data_users(model: Model) -> Beside:
     """For each element those that use what it puts out, in the order of the links."""
-    links = _links(model)
+    links, _ = columns(model)
     data = ~links.is_control()
     return Beside(links.src[data], links.dst[data], len(model.elements))
-
-
-def _links(model: Model) -> LinkTable:
-    assert isinstance(model.links, LinkTable)
-    return model.links
 
 
 def absorb(model: Model, users: Neighbours) -> Absorbed:
     """See `toolkit.render.absorb.absorb`."""
     assert isinstance(users, Beside)
-    links, count = _links(model), len(model.elements)
+    (links, ops), count = columns(model), len(model.elements)
     is_control = links.is_control()
     inputs = np.bincount(links.dst[~is_control], minlength=count)
     waits = np.bincount(links.dst[is_control], minlength=count)
     is_waited_for = np.zeros(count, np.bool_)
     is_waited_for[links.src[is_control]] = True
     constant = _constant_valued(model, users, inputs, waits)
-    into = np.flatnonzero(has_op(model.ops, READS | {"_Arg"})[links.dst])
+    into = np.flatnonzero(ops.are(READS | {"_Arg"})[links.dst])
     handles = variable_handles(model, [links[number] for number in ints(into)] if "VarHandleOp" in model.ops else [])
     holds = np.zeros(count, np.bool_)
     holds[list(handles)] = True
@@ -55,9 +53,9 @@ def absorb(model: Model, users: Neighbours) -> Absorbed:
     is_chosen = (users.counts > 0) & ~_is_of_variable(model)
     is_chosen &= (
         constant
-        | (holds & has_op(model.ops, {"_Arg"}))
-        | (has_op(model.ops, READS) & is_single & (waits == 0))
-        | (has_op(model.ops, {"Identity"}) & is_single & (inputs == 1) & ~is_waited_for)
+        | (holds & ops.are({"_Arg"}))
+        | (ops.are(READS) & is_single & (waits == 0))
+        | (ops.are({"Identity"}) & is_single & (inputs == 1) & ~is_waited_for)
     )
     chosen = np.flatnonzero(is_chosen)
     further = barriers(model, users, inputs, waits)
@@ -92,9 +90,7 @@ def absorb(model: Model, users: Neighbours) -> Absorbed:
 def _is_of_variable(model: Model) -> NDArray[np.bool_]:
     """Which elements are in the scope of a variable."""
     found = np.zeros(len(model.elements), np.bool_)
-    for scope in model.root.walk():
-        if scope.kind == "variable":
-            found[scope.elements] = True
+    found[[i for scope in model.root.walk() if scope.kind == "variable" for i in scope.elements]] = True
     return found
 
 
@@ -102,20 +98,26 @@ def _constant_valued(
     model: Model, users: Beside, inputs: NDArray[np.int64], waits: NDArray[np.int64]
 ) -> NDArray[np.bool_]:
     """Which elements depend on constants only, round by round: those first that need nothing else."""
-    known = sorted(set(model.ops))
-    number = dict(zip(known, range(len(known)), strict=True))
-    fold = np.array([folds(op) for op in known], np.bool_)
-    may_fold = fold[np.fromiter(map(number.__getitem__, model.ops), np.int32, len(model.ops))] & (waits == 0)
-    is_argument = has_op(model.ops, {"_Arg"}) & (waits == 0)
+    _, ops = columns(model)
+    may_fold = np.array([folds(op) for op in ops.all], np.bool_)[ops.of] & (waits == 0)
+    is_argument = ops.are({"_Arg"}) & (waits == 0)
     pending = inputs.copy()
-    constant = has_op(model.ops, CONSTANTS) & (inputs == 0)
+    constant = ops.are(CONSTANTS) & (inputs == 0)
     ready = np.flatnonzero(constant)
     while len(ready):
-        found, times = np.unique(users.of_all(ready), return_counts=True)
-        pending[found] -= times
-        found = found[pending[found] == 0]
-        arguments = [i for i in ints(found[is_argument[found]]) if stays_constant(model, i, users)]
-        ready = np.concatenate((found[may_fold[found]], np.array(arguments, found.dtype))).astype(np.int64)
+        if len(ready) <= _FEW:
+            used = [user for i in ints(ready) for user in users[i]]
+            for user in used:
+                pending[user] -= 1
+            chosen = [user for user in dict.fromkeys(used) if pending[user] == 0]
+            followed = [i for i in chosen if may_fold[i] or (is_argument[i] and stays_constant(model, i, users))]
+        else:
+            found, times = np.unique(users.of_all(ready), return_counts=True)
+            pending[found] -= times
+            found = found[pending[found] == 0]
+            followed = ints(found[may_fold[found]])
+            followed += [i for i in ints(found[is_argument[found]]) if stays_constant(model, i, users)]
+        ready = np.array(followed, np.int64)
         constant[ready] = True
     return constant
 
@@ -131,10 +133,10 @@ class _NotesByHost(Mapping[int, list[str]]):
     def __init__(
         self, model: Model, is_absorbed: NDArray[np.bool_], constant: NDArray[np.bool_], handles: dict[int, int]
     ):
-        links = _links(model)
+        links, ops = columns(model)
         self._links = links
         data = np.flatnonzero(~links.is_control())
-        into_hands = data[has_op(model.ops, HAND_ON)[links.dst[data]]][::-1]
+        into_hands = data[ops.are(HAND_ON)[links.dst[data]]][::-1]
         self._sources = np.full(len(model.elements), -1, np.int32)
         self._sources[links.dst[into_hands]] = links.src[into_hands]  # the first of each is written last
         noted = data[is_absorbed[links.src[data]] & ~is_absorbed[links.dst[data]]]

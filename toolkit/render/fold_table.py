@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from toolkit.formats.node_columns import ints
 from toolkit.render.elements import Model, Scope
-from toolkit.render.link_table import Beside, LinkTable
+from toolkit.render.link_table import Beside, columns
 from toolkit.render.sections import Member
 
 #: what keys may be: those of more columns would not fit into 64 bits
@@ -23,8 +23,7 @@ def inner_links(model: Model, scopes: Sequence[Scope]) -> list[int]:
     Args:
         scopes: a scope and all in it, outer ones first.
     """
-    links = model.links
-    assert isinstance(links, LinkTable)
+    links, op_column = columns(model)
     number = {id(scope): position for position, scope in enumerate(scopes)}
     parent = np.array([number[id(scope.parent)] if at else 0 for at, scope in enumerate(scopes)], np.int32)
     depth = _depths(parent)
@@ -39,10 +38,9 @@ def inner_links(model: Model, scopes: Sequence[Scope]) -> list[int]:
         a[apart] = one = np.where(of_one >= of_other, parent[one], one)
         b[apart] = other = np.where(of_other >= of_one, parent[other], other)
         apart = apart[one != other]
-    names = {op: position for position, op in enumerate(sorted(set(model.ops)))}
-    ops = np.fromiter(map(names.__getitem__, model.ops), np.int32, len(model.ops))
-    columns = (ops[links.src], ops[links.dst], links.kind, links.src_output, links.dst_input)
-    keys, kind_of = np.unique(_keys([column[inside] for column in columns]), return_inverse=True)
+    ops = op_column.of
+    parts = (ops[links.src], ops[links.dst], links.kind, links.src_output, links.dst_input)
+    keys, kind_of = np.unique(_keys([part[inside] for part in parts]), return_inverse=True)
     hashes = np.array([hash(("links", key)) for key in ints(keys)], np.int64)
     found = np.zeros(len(scopes), np.int64)
     np.add.at(found, a, hashes[kind_of])  # what does not fit into 64 bits is lost
@@ -81,18 +79,26 @@ def _keys(columns: Sequence[NDArray[np.signedinteger]]) -> NDArray[np.int64]:
 
 def connector(model: Model, noted: Collection[int]) -> Callable[[Sequence[Member]], None]:
     """What fills in `before` and `after` among members (`toolkit.render.fold`)."""
-    links, count = model.links, len(model.homes)
-    assert isinstance(links, LinkTable)
+    (links, _), count = columns(model), len(model.homes)
     is_noted = np.zeros(count, np.bool_)
     is_noted[list(noted)] = True
     chosen = ~links.is_control() & ~is_noted[links.src]
     incoming = Beside(links.dst[chosen], links.src[chosen], count)
     owner = np.full(count, -1, np.int32)
+    held: dict[int, NDArray[np.int64]] = {}  # the elements of scopes, by their `id`: they stay the same
+
+    def elements_of(member: Member) -> NDArray[np.int64]:
+        if member.scope is None:
+            return np.array([member.element], np.int64)
+        found = held.get(id(member.scope))
+        if found is None:
+            found = held[id(member.scope)] = np.fromiter(member.scope.all_elements(), np.int64)
+        return found
 
     def connect(members: Sequence[Member]) -> None:
-        held = [np.fromiter(member.elements(), np.int64) for member in members]
-        elements = np.concatenate(held) if held else np.zeros(0, np.int64)
-        owner[elements] = np.repeat(np.arange(len(held), dtype=np.int32), [len(each) for each in held])
+        of_each = list(map(elements_of, members))
+        elements = np.concatenate(of_each) if of_each else np.zeros(0, np.int64)
+        owner[elements] = np.repeat(np.arange(len(of_each), dtype=np.int32), list(map(len, of_each)))
         sources = incoming.of_all(elements)
         into = np.repeat(owner[elements], incoming.counts[elements])
         out_of = np.where(owner[sources] < 0, -1 - sources, owner[sources])

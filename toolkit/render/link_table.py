@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Container, Iterable, Iterator
 from typing import SupportsIndex
 
 import numpy as np
 from numpy.typing import NDArray
 
 from toolkit.formats.node_columns import chunks, ints
-from toolkit.render.elements import Link, LinkKind, Links
+from toolkit.render.elements import Link, LinkKind, Links, Model
 
 _KINDS = tuple(LinkKind)
 
@@ -20,6 +20,7 @@ class LinkTable:
     Attributes:
         src, dst, src_output, dst_input: int32.
         kind: int8, by number of a `LinkKind`.
+        ops: those of the elements, once somebody has asked for them (`columns`).
     """
 
     def __init__(
@@ -31,6 +32,7 @@ class LinkTable:
         dst_input: NDArray[np.int32],
     ):
         self.src, self.dst, self.kind, self.src_output, self.dst_input = src, dst, kind, src_output, dst_input
+        self.ops: OpColumn | None = None
 
     @classmethod
     def of(cls, links: Iterable[Link]) -> LinkTable:
@@ -95,9 +97,31 @@ class Beside:
         return self.others[np.repeat(self.begin[elements], counts) + inside]
 
 
-def has_op(ops: list[str], wanted: Iterable[str]) -> NDArray[np.bool_]:
-    """Which of some elements are of one of the ops."""
-    return np.fromiter(map(frozenset(wanted).__contains__, ops), np.bool_, len(ops))
+class OpColumn:
+    """The ops of elements.
+
+    Attributes:
+        all: each once.
+        of: int32, by element, by number among these.
+    """
+
+    def __init__(self, ops: list[str]):
+        self.all = sorted(set(ops))
+        numbers = {op: number for number, op in enumerate(self.all)}
+        self.of = np.fromiter(map(numbers.__getitem__, ops), np.int32, len(ops))
+
+    def are(self, wanted: Container[str]) -> NDArray[np.bool_]:
+        """Which elements are of one of these ops."""
+        return np.array([op in wanted for op in self.all], np.bool_)[self.of]
+
+
+def columns(model: Model) -> tuple[LinkTable, OpColumn]:
+    """The links and the ops of a large model."""
+    links = model.links
+    assert isinstance(links, LinkTable)
+    if links.ops is None:
+        links.ops = OpColumn(model.ops)
+    return links, links.ops
 
 
 def links_from(links: Links, elements: Collection[int]) -> list[Link]:

@@ -10,9 +10,11 @@ from numpy.typing import NDArray
 
 from toolkit.formats.node_columns import CONTROL, ints
 from toolkit.formats.node_table import NodeTable
+from toolkit.formats.table_check import are_in_order
 from toolkit.formats.table_frames import find_frames
+from toolkit.graph.check import is_sound_here
 from toolkit.graph.graph import Graph
-from toolkit.graph.node import MERGE_OPS, NEXT_ITERATION_OPS, Node
+from toolkit.graph.node import ENTER_OPS, MERGE_OPS, NEXT_ITERATION_OPS, Node
 from toolkit.render.elements import LinkKind, Model, Scope
 from toolkit.render.link_table import LinkTable
 from toolkit.render.unmade import UnmadeElements
@@ -131,7 +133,8 @@ def _through_calls(links: LinkTable, opened: Mapping[int, Call], count: int) -> 
 def loops(graph: Graph) -> list[tuple[str, list[int]]] | None:
     """The names of all loop frames and the nodes in each; None where nodes have to be looked at one by one."""
     table = _table(graph)
-    if not table.is_sound(graph):
+    enters = [node for node in table.examples(graph) if node.op in ENTER_OPS]
+    if not are_in_order(table) or not all(map(is_sound_here, enters)):
         return None
     comes_in = ~table.has_op(NEXT_ITERATION_OPS)[table.source]
     has_others = np.bincount(table.owners()[comes_in], minlength=len(table)) > 0
