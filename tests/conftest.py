@@ -24,6 +24,8 @@ os.environ.setdefault("GRAPHMILL_SEGMENTS", "strict")
 # And the pass that made it: what each leaves is verified.
 os.environ.setdefault("GRAPHMILL_VERIFY", "on")
 
+import gc
+from collections.abc import Generator
 from types import ModuleType
 from typing import Any
 
@@ -48,6 +50,19 @@ def _skip_without_oracle(error: ModuleNotFoundError) -> None:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-golden", action="store_true", help="write what passes make of the golden programs")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, Any, Any]:
+    """What is collected lives as long as the process: nobody looks for garbage in a million objects meanwhile or later,
+    which takes a fifth of the time that collecting the whole suite does, and half a second at every `gc.collect()`."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
+        gc.collect()
+        gc.freeze()
 
 
 @pytest.hookimpl(wrapper=True)
