@@ -199,19 +199,28 @@ def _eliminate(above: Array, main: Array, below: Array, rhs: Array, pivoting: bo
     return out
 
 
+def check_diagonals(above: Any, main: Any, below: Any, rhs: Any) -> None:
+    """Refuse diagonals that are not those of matrices which a product's other factor goes with.
+
+    Raises:
+        InvalidArgumentError: they are not.
+    """
+    check_matrix(rhs, "Right-hand side")
+    size = rhs.shape[-2]
+    for value, name in ((above, "superdiag"), (main, "maindiag"), (below, "subdiag")):
+        require(
+            value.ndim >= 2 and value.shape[-2:] == (1, size),
+            f"{name} must have the shape [..., 1, {size}], got {shape_text(value)}",
+        )
+        require(value.shape[:-2] == rhs.shape[:-2], f"Batch shapes of {name} and rhs must be equal")
+
+
 @kernel("TridiagonalMatMul")
 def tridiagonal_mat_mul(op: KernelNode) -> Compute:
     """The product of a matrix given by three diagonals with another; what does not lie in it is not read."""
 
     def compute(above: Array, main: Array, below: Array, rhs: Array) -> Array:
-        check_matrix(rhs, "Right-hand side")
-        size = rhs.shape[-2]
-        for value, name in ((above, "superdiag"), (main, "maindiag"), (below, "subdiag")):
-            require(
-                value.ndim >= 2 and value.shape[-2:] == (1, size),
-                f"{name} must have the shape [..., 1, {size}], got {shape_text(value)}",
-            )
-            require(value.shape[:-2] == rhs.shape[:-2], f"Batch shapes of {name} and rhs must be equal")
+        check_diagonals(above, main, below, rhs)
         out = main[..., 0, :, None] * rhs
         out[..., :-1, :] += above[..., 0, :-1, None] * rhs[..., 1:, :]
         out[..., 1:, :] += below[..., 0, 1:, None] * rhs[..., :-1, :]

@@ -73,15 +73,24 @@ def unsorted_segment(op: KernelNode) -> Compute:
             data.shape[: ids.ndim] == ids.shape,
             f"data.shape = {shape_text(data)} does not start with segment_ids.shape = {shape_text(ids)}",
         )
-        made = device.empty((count, *data.shape[ids.ndim :]), data.dtype)
-        if made.nbytes:
-            keys, places = sorted_ids(device, ids.reshaped((ids.size,)))
-            form = _with_rows(_form(op.op, real_of(data.dtype).name), "i32")
-            reduce_segments(device, form, data, segment_offsets(device, keys, count), made, _columns(data, ids.ndim),
-                            places)  # fmt: skip
-        return made
+        return by_ids(device, op.op, data, ids, count)
 
     return compute
+
+
+def by_ids(device: CudaDevice, op: str, data: GpuArray, ids: GpuArray, count: int) -> GpuArray:
+    """What an op for unsorted segments, such as UnsortedSegmentSum, makes of rows with ids.
+
+    Args:
+        count: of segments.
+    """
+    made = device.empty((count, *data.shape[ids.ndim :]), data.dtype)
+    if made.nbytes:
+        keys, places = sorted_ids(device, ids.reshaped((ids.size,)))
+        form = _with_rows(_form(op, real_of(data.dtype).name), "i32")
+        offsets = segment_offsets(device, keys, count)
+        reduce_segments(device, form, data, offsets, made, _columns(data, ids.ndim), places)
+    return made
 
 
 def _with_rows(form: SegmentForm, rows: str, divided: str = "", *, weighted: bool = False) -> SegmentForm:

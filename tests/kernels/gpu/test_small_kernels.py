@@ -1,0 +1,19 @@
+"""Kernels of ops that have one kernel each, as PTX: NVIDIA's assembler takes them for each kind of GPU."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.kernels.cuda.assembler import assembled
+from toolkit.kernels.cuda.simt import ptx
+from toolkit.kernels.gpu import cross, nn_pool_places, tridiagonal
+
+pytest.importorskip("llvmlite")
+
+
+@pytest.mark.parametrize("capability", [(8, 0), (9, 0), (10, 0)], ids=str)
+def test_they_are_assembled(capability: tuple[int, int]) -> None:
+    kernels = [*map(cross.cross_kernel, ("float32", "float16", "int64", "uint8"))]
+    kernels += [*map(tridiagonal.product_kernel, ("float64", "complex64")), nn_pool_places.place_kernel()]
+    for kernel in kernels:
+        assert assembled(ptx.write(kernel, capability), capability).spills == 0, kernel.name
