@@ -237,3 +237,28 @@ def test_batch_norms_of_training(form: str) -> None:
     lines = fused(build, normal(*shape))
     kinds = [sum(f" {kind} " in line for line in lines) for kind in ("gpu_moments", "gpu_norm_sums")]
     assert kinds == [3, 3] and sum("through the relu" in line for line in lines) == 1, lines
+
+
+@pytest.mark.parametrize("shape", [(150, 33), (4, 6, 24)])
+def test_what_repeats_a_number_of_a_row(shape: tuple[int, ...]) -> None:
+    """The gradient of a mean is repeated along its row: by kernels that take it, by itself where it is all there is."""
+
+    def build(x: Any) -> list[Any]:
+        mean = gm.reduce_mean(gm.square(x), [-1], keepdims=True)
+        alone = gradients([gm.reduce_sum(mean * normal(*shape[:-1], 1, seed=1))], [x])
+        spread = gm.tile(mean, [*[1] * (len(shape) - 1), shape[-1]])
+        return [*alone, spread, gm.reduce_sum(gm.exp(spread) * x, [-1]), gm.reduce_max(gm.tanh(spread), [-1])]
+
+    fused(build, normal(*shape))
+
+
+def test_gradients_of_norms_repeat_nothing_in_memory() -> None:
+    def build(x: Any) -> list[Any]:
+        y = _norm(x + normal(150, 33, seed=4), 33)
+        return gradients([gm.reduce_sum(y * normal(150, 33, seed=5))], [x])
+
+    with gm.Graph().as_default() as graph:
+        given = gm.placeholder(gm.float32, [150, 33])
+        wanted = build(given)
+    with Session(graph, devices={"GPU": 1}) as session:
+        assert not any("Tile" in line.split()[1:2] for line in session.explain(wanted, {given: normal(150, 33)}))

@@ -43,6 +43,8 @@ _MOST_WEIGHT = 2000
 _DEVICE = "GPU"
 #: what sums over rows, the gradients of what was broadcast along them
 _SUMS = ("Sum", "BiasAddGrad")
+#: what repeats a tensor, the gradients of sums and means
+_SPREADS = ("Tile", "BroadcastTo")
 #: operations that are there to be fused; alone they are a kernel of one step
 _STEPS = (NormStep, NormGradientStep)
 #: batch norms at inference, whose five inputs are a tensor and a number for each channel
@@ -75,7 +77,7 @@ def gather_kernels(
         first = group.operations[0]
         alone = len(group.operations) == 1 and not isinstance(first, _STEPS)
         alone = alone and not (single and first.output.is_needed)
-        operations.extend(group.operations if alone else [_joined(group)])
+        operations.extend(group.operations if alone else _joined(group))
         operations.extend(behind.pop(group, ()))
 
     for operation in block.operations:
@@ -151,12 +153,24 @@ def _own_key(operation: Operation) -> _Key | None:
     """That of an operation with which nothing waits."""
     if is_row_reduction(operation):
         shape = operation.inputs[0].shape
-    elif is_elementwise(operation):
+    elif is_elementwise(operation) or is_spread(operation):
         shape = operation.output.shape
     else:
         return None
     assert shape is not None
     return shape, operation.conditions
+
+
+def is_spread(operation: Operation) -> bool:
+    """Whether it repeats a tensor along axes of one place: kernels read the one where they need the others."""
+    if not isinstance(operation, Call) or operation.op not in _SPREADS or operation.step.deref:
+        return False
+    given, shape = operation.inputs[0], operation.output.shape
+    if given.shape is None or not shape or 0 in shape or not operation.inputs[1].is_constant:
+        return False
+    if given.dtype is None or not nests.is_writable("Cast", [given.dtype.name], given.dtype.name):
+        return False
+    return _strides(operation, 0) is not None
 
 
 def _is_of_rows(operation: Operation, shape: tuple[int, ...]) -> bool:
@@ -268,19 +282,30 @@ def _types(operation: Operation) -> list[str]:
 
 
 def _weight(operation: Operation) -> int:
+    if is_spread(operation):
+        return 0
     if is_row_reduction(operation):
         return _REDUCTION_WEIGHT
     return nests.step_weight(_step_op(operation), _types(operation))
 
 
-def _joined(group: Group) -> Operation:
-    """The operations of a group as one."""
+def _joined(group: Group) -> list[Operation]:
+    """The operations of a group as one; behind it what only repeats, where somebody else takes that."""
     operations, shape = group.operations, group.key[0]
-    reads: dict[tuple[Value, tuple[int, ...]], int] = {}
+    spreads = {operation for operation in operations if is_spread(operation)}
+    if len(spreads) == len(operations):
+        return operations
+    own = set(operations)
+    left: list[Operation] = []
+    for operation in reversed(operations):
+        if operation in spreads and _is_seen_outside(operation.output, own):
+            left.insert(0, operation)
+            own.discard(operation)
+    reads: dict[_Read, int] = {}
     made: dict[Value, int] = {}
-    wanted: list[list[tuple[Value, tuple[int, ...]]]] = []
+    wanted: list[list[_Read]] = []
     for operation in operations:
-        sources: list[tuple[Value, tuple[int, ...]]] = []
+        sources: list[_Read] = []
         for index, value in enumerate(_taken(operation)):
             if value in made:
                 sources.append((value, ()))
@@ -294,23 +319,25 @@ def _joined(group: Group) -> Operation:
     members: list[NestStep] = []
     for operation, sources in zip(operations, wanted, strict=True):
         places = tuple(made[value] if made.get(value, -1) >= 0 else reads[value, strides] for value, strides in sources)
+        if operation in spreads:
+            made[operation.outputs[0]] = places[0]
+            continue
         op = _step_op(operation)
         names = nests.wanted_attributes(op, _types(operation))
         attributes = tuple((name, operation.step.node.attr(name)) for name in names)
         output = operation.outputs[0]
         made[output] = len(reads) + len(members)
         members.append(NestStep(op, places, output.dtype.name, attributes))
-    own = set(operations)
-    outputs = [
-        value for value in made if value.is_result or value.is_predicate or any(user not in own for user in value.users)
-    ]
+    outputs = [value for value in made if value.producer not in spreads and _is_seen_outside(value, own)]
     stores = tuple(made[value] for value in outputs)
     steps = [step for operation in operations for step in operation.steps]
     conditions = operations[0].conditions
     kind = FusedRowsCall if any(map(is_row_reduction, operations)) else FusedKernelCall
-    for operation in operations:
+    if spreads and kind is FusedRowsCall and not _has_columns(members, list(reads), outputs, stores, shape):
+        return _apart(group, spreads)
+    for operation in own:
         operation.drop_operands()
-    return kind(
+    kernel = kind(
         shape=shape,
         reads=tuple(value for value, _ in reads),
         strides=tuple(strides for _, strides in reads),
@@ -320,8 +347,60 @@ def _joined(group: Group) -> Operation:
         steps=steps,
         conditions=conditions,
     )
+    return [kernel, *left]
+
+
+_Read = tuple[Value, tuple[int, ...]]
+
+
+def _has_columns(
+    members: list[NestStep], reads: list[_Read], outputs: list[Value], stores: tuple[int, ...], shape: tuple[int, ...]
+) -> bool:
+    """Whether what a kernel over rows reduces and writes for each column differs from column to column there: it has
+    one number of a row for what only repeats that."""
+    whole = row_nests.whole_rows(members, [strides[-1:] == (1,) for _, strides in reads])
+    for member in members:
+        if (member.op in row_nests.REDUCTIONS or member.op in row_nests.ROW_OPS) and not whole[member.inputs[0]]:
+            return False
+    return all(whole[place] or output.shape != shape for output, place in zip(outputs, stores, strict=True))
+
+
+def _apart(group: Group, spreads: set[Operation]) -> list[Operation]:
+    """The operations of a group as several: what does not depend on what repeats, that, and what does."""
+    behind: set[Value] = set()
+    first: list[Operation] = []
+    later: list[Operation] = []
+    for operation in group.operations:
+        if operation in spreads or not behind.isdisjoint(operation.inputs):
+            behind.update(operation.outputs)
+            later.append(operation)
+        else:
+            first.append(operation)
+    found = _together(group, first)
+    run: list[Operation] = []
+    for operation in later:
+        if operation not in spreads:
+            run.append(operation)
+            continue
+        found += [*_together(group, run), operation]
+        run = []
+    return found + _together(group, run)
+
+
+def _together(group: Group, operations: list[Operation]) -> list[Operation]:
+    """Some operations of a group, none of which repeats, as one."""
+    if len(operations) <= 1 and not any(isinstance(each, _STEPS) for each in operations):
+        return operations
+    part = Group(group.key)
+    part.operations = operations
+    return _joined(part)
+
+
+def _is_seen_outside(value: Value, inside: set[Operation]) -> bool:
+    return value.is_result or value.is_predicate or any(user not in inside for user in value.users)
 
 
 def _taken(operation: Operation) -> tuple[Value, ...]:
     """The inputs that are tensors of numbers: axes are known."""
-    return operation.inputs[:1] if is_row_reduction(operation) or _is_turned(operation) else operation.inputs
+    alone = is_row_reduction(operation) or _is_turned(operation) or is_spread(operation)
+    return operation.inputs[:1] if alone else operation.inputs
