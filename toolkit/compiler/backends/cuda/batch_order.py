@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from toolkit.compiler.backends.cuda.chains import times_of
-from toolkit.compiler.backends.cuda.fusion import is_elementwise, is_row_reduction
+from toolkit.compiler.backends.cuda.fusible import is_elementwise, is_row_reduction
 from toolkit.compiler.backends.cuda.moved_axes import constant_like, order_of
 from toolkit.compiler.backends.cuda.transpositions import goes_into_product
 from toolkit.compiler.ir.block import Block

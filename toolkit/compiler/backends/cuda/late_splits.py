@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from toolkit.compiler.backends.cuda.chains import times_of
-from toolkit.compiler.backends.cuda.fusion import BATCH_NORMS, is_elementwise
+from toolkit.compiler.backends.cuda.fusible import BATCH_NORMS, is_elementwise
 from toolkit.compiler.backends.cuda.moved_axes import constant_like, number_of
 from toolkit.compiler.ir.block import Block
 from toolkit.compiler.ir.operation import Operation

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from toolkit.compiler.backends.cuda.fusion import BATCH_NORMS, is_elementwise
+from toolkit.compiler.backends.cuda.fusible import BATCH_NORMS, is_elementwise
 from toolkit.compiler.backends.cuda.moved_axes import constant_like, numbers_of, order_of
 from toolkit.compiler.ir import relations
 from toolkit.compiler.ir.operation import Operation
