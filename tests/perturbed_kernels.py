@@ -232,6 +232,8 @@ class Perturbed:
     def _found(op: str, value: Any, inputs: Sequence[Any]) -> Any:
         """Which numbers stand among the inputs: at the same place, or where not just a few do, by chance."""
         given = [each for each in inputs if is_rounded(each)]
+        if op == "Relu6":  # what is passed on may be the gate of a hard swish, which primitives compute otherwise
+            return np.zeros(value.shape, np.bool_)
         if op in _ARITHMETIC:
             same = [each for each in given if each.shape == value.shape or each.size == 1]
             return functools.reduce(np.logical_or, [np.equal(value, each) for each in same], np.equal(value, 0))

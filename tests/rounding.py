@@ -48,7 +48,7 @@ _TOTALS = frozenset({"Add", "AddV2", "Sub", "AddN", "BiasAdd", "BiasAddV1"})
 _LARGEST = frozenset({"MaxPool", "MaxPool3D", "Max"})
 #: of one or two numbers, monotonous between both ends of an error; with the roundings of each
 _EACH: dict[str, float] = {
-    **dict.fromkeys(("Relu", "Relu6", "Abs", "Maximum", "Minimum"), 0.0),
+    **dict.fromkeys(("Relu", "Abs", "Maximum", "Minimum"), 0.0),
     **dict.fromkeys(("Square", "Sqrt", "RealDiv", "Div", "SquaredDifference", "LeakyRelu", "Reciprocal", "Inv"), 2.0),
     **dict.fromkeys(
         ("Tanh", "Sigmoid", "Softsign", "Exp", "Expm1", "Log", "Log1p", "Rsqrt", "Erf"),
@@ -194,6 +194,9 @@ _RULES: dict[str, Callable[..., list[Any]]] = {
     # oneDNN's softplus is off by up to 32 roundings of 1 (2e-6, over all of -20 to 20), however small the result; what
     # is allowed in the end is 16 times as much as this
     "Softplus": _each(lambda x: _FUNCTION + 4 / np.maximum(np.logaddexp(x, 0), tolerance.SMALLEST)),
+    # the gate of a hard swish, relu6(x + 3), is 6 clip(x / 6 + 1/2) for oneDNN: the sum of two numbers of 1/2, of which
+    # one has two roundings, is rounded to a number of at most 1, and all are six times as large
+    "Relu6": _each(lambda x: np.where((x > 0) & (x < 6), 6 * (0.5 + 0.5 + 1) / np.maximum(x, tolerance.SMALLEST), 0)),
     # exp(x) - 1: a rounding of a number of about 1
     **dict.fromkeys(("Elu", "Selu"), _each(lambda x: _FUNCTION + 1 / np.maximum(np.abs(x), tolerance.SMALLEST))),
     "Pow": _each(lambda x, y: _FUNCTION + np.abs(y * np.log(np.abs(x)))),

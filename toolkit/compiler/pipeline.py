@@ -51,6 +51,7 @@ from toolkit.compiler.ir.value import Value
 from toolkit.compiler.ir.verifier import verify
 from toolkit.compiler.program import Program
 from toolkit.compiler.settings import Settings
+from toolkit.compiler.transforms.common_subexpressions import merge_common_subexpressions
 from toolkit.compiler.transforms.elements import SWALLOW_NAN
 from toolkit.compiler.transforms.fuse import fuse_epilogues, lower_elementwise
 from toolkit.compiler.transforms.layout import turn_channels_last
@@ -214,6 +215,10 @@ def _find_sequences(block: Block, to: Compilation) -> None:
 
     to.sequences = find_sequences(block, to.states)
     check_states(block, to.sequences)
+
+
+def _merge_common_subexpressions(block: Block, to: Compilation) -> None:
+    merge_common_subexpressions(block, to.excluded_by_name)
 
 
 def _find_accumulations(block: Block, to: Compilation) -> None:
@@ -481,6 +486,7 @@ PASSES: Sequence[Pass] = (
     Pass("delay", _delay),
     Pass("find_test", _find_test, where=_LOOP),
     Pass("find_sequences", _find_sequences, where=_LOOP),
+    Pass("merge_common_subexpressions", _merge_common_subexpressions, where=_BOTH),
     Pass("turn_channels_last", lambda block, to: turn_channels_last(block, to.excluded), _ONEDNN, _BOTH),
     Pass("lower_sums", _lower_sums, _NATIVE, _BOTH),
     Pass("lower_recurrent", _lower_recurrent, finds=_may_be_recurrent),

@@ -17,8 +17,8 @@ from toolkit.kernels.types import Array
 
 _F = np.float32
 _TYPES = {"T": [dtypes.float16, dtypes.float32]}
-#: candidates that are compared with each other at a time: the boxes that are wanted are mostly among the best, and up to
-#: so many pairs numpy's calls cost what one does
+#: candidates that are compared with each other at a time: the boxes that are wanted are mostly among the best, and with
+#: up to so many pairs numpy's calls cost what one does
 _BLOCK = 96
 #: (some, others) -> the overlap of each with each, [some, others]
 Overlap = Callable[[Array, Array], Array]
@@ -204,7 +204,9 @@ def non_max_suppression_with_overlaps(op: KernelNode) -> Compute:
         require(overlaps.shape[0] == overlaps.shape[1], f"overlaps must be a square matrix, got {shape_text(overlaps)}")
         require_rank(scores, 1, "scores")
         require(scores.shape[0] == overlaps.shape[0], "scores has incompatible shape")
-        return suppress(scores, _limit(limit), lambda some, others: overlaps[others, some[:, None]], float(threshold), float(least))
+        return suppress(
+            scores, _limit(limit), lambda some, others: overlaps[others, some[:, None]], float(threshold), float(least)
+        )
 
     return compute
 

@@ -129,7 +129,9 @@ def _swish(code: Code, x: Lanes, alpha: float, beta: float) -> Lanes:
 
 
 def _hard_swish(code: Code, x: Lanes, alpha: float, beta: float) -> Lanes:
-    return code.mul(x, _clip(code, _linear(code, x, alpha, beta), 0.0, 1.0))
+    """As graphs have it, x * clip(x + beta / alpha, 0, 1 / alpha) * alpha: near the corner the sum is exact."""
+    gate = _clip(code, code.add(x, code.number(beta / alpha, x.type)), 0.0, 1.0 / alpha)
+    return code.mul(code.mul(x, gate), code.number(alpha, x.type))
 
 
 def _gelu_erf(code: Code, x: Lanes, alpha: float, beta: float) -> Lanes:
