@@ -232,7 +232,8 @@ def serve(
         thread.join()
     if failed:
         raise failed[0]
-    np.savez(save, **{f"{n}.{i}": np.asarray(each) for n, outputs in enumerate(kept) for i, each in enumerate(outputs)})
+    named = {f"{n}.{i}": each for n, outputs in enumerate(kept) for i, each in enumerate(outputs) if each is not None}
+    np.savez(save, **{name: np.asarray(each) for name, each in named.items()})
     first = min(start for start, _ in taken) + min(0.5, seconds / 4)
     counted = sorted((start, end) for start, end in taken if start >= first)
     whole = max(end for _, end in counted) - counted[0][0]

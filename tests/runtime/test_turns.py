@@ -176,6 +176,59 @@ def test_a_step_in_a_step_and_a_short_one_do_not_wait() -> None:
         thread.join()
 
 
+def test_a_short_step_takes_a_turn_where_other_threads_run_some() -> None:
+    """A lone caller's takes none, once it is known what it uses, and all processors are a step's again."""
+    seen = Turns(lambda: 2)
+    taken: list[int] = []
+    take: Callable[..., None] = seen._take  # pyright: ignore[reportPrivateUsage]
+    seen._take = lambda *given: (taken.append(given[1]), take(*given))[1]  # pyright: ignore[reportPrivateUsage]
+
+    def takes_turn(measured: int = 99) -> bool:
+        line = Line()
+        line.let_go[0] = threading.Event()
+        line.let_go[0].set()
+        plan = Plan(line, busy=1.0)
+        assert plan.turn is not None
+        plan.turn.seconds, plan.turn.seen = (turns.SHORT + turns.LEAST) / 2, measured
+        taken.clear()
+        assert seen.run(plan, [0], Step()) == [0]
+        return bool(taken)
+
+    assert [takes_turn(measured) for measured in (0, 1, 99, 99)] == [True, True, False, False]
+    found: list[bool] = []
+    other = threading.Thread(target=lambda: found.append(takes_turn()))
+    other.start()
+    other.join()
+    assert found == [True]
+    assert [takes_turn() for _ in range(3)] == [True, False, False]
+    seen.threads = 1
+    assert takes_turn() and seen.threads is None
+
+
+def test_a_step_of_one_processor_waits_a_few_times_as_long_as_the_line_should_take() -> None:
+    """Then whoever has its turn was pushed off; it goes on beside them, and nobody else's turn is lost."""
+    line = Line()
+    for number in range(2):
+        line.start(number, Plan(line, busy=1.0))
+    assert line.runs(0, 1)
+    patient = Plan(line, busy=2.0)
+    line.start(2, patient)
+    hasty = Plan(line, busy=1.0)
+    assert hasty.turn is not None
+    hasty.turn.seconds = turns.SHORT
+    line.let_go[3] = threading.Event()
+    line.let_go[3].set()
+    assert line.turns.run(hasty, [3], Step()) == [3]
+    assert line.turns.waiting == 1
+    line.let_go[0].set()
+    line.let_go[1].set()
+    assert line.runs(0, 1, 3, 2)
+    line.end(0, 1, 2, 3)
+    for thread in line.threads:
+        thread.join()
+    assert not line.errors and not line.turns.waiting
+
+
 def test_an_error_gives_the_turn_back() -> None:
     line = Line()
 
@@ -354,6 +407,7 @@ def test_callers_of_one_session_get_their_own_results(threads: int | None, monke
         w = graph.add("Const", f"w{number}", attrs={"dtype": dtypes.float32, "value": from_array(weights / 20)})
         product = graph.add("MatMul", f"p{number}", [x, w], attrs={"T": dtypes.float32})
         x = graph.add("Relu", f"y{number}", [product], attrs={"T": dtypes.float32})
+    monkeypatch.setattr(turns, "SHORT", 0.0)
     monkeypatch.setattr(turns, "LEAST", 0.0)
     monkeypatch.setattr(TURNS, "_see", lambda: None)  # all steps by one plan, so results are equal bit for bit
     taken: list[int] = []

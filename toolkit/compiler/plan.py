@@ -17,6 +17,7 @@ from toolkit.compiler.importer.control import UnstructuredError
 from toolkit.compiler.importer.lift import Lifter
 from toolkit.compiler.importer.state import Guard, ImportState
 from toolkit.compiler.importer.states import drop_states
+from toolkit.compiler.importer.waits import loops, may_wait
 from toolkit.compiler.ir.block import Block
 from toolkit.compiler.ir.effects import has_effect
 from toolkit.compiler.ir.errors import NotSupportedError
@@ -38,7 +39,7 @@ class Plan:
     """A compiled program with the arenas to run it in.
 
     Attributes:
-        turn: what its steps take of the machine; None where they may have to wait for others (effects).
+        turn: what its steps take of the machine; None where they may have to wait for others.
         replays: its instances may be recorded (`backends.base.Replays`).
         packed: bytes of its packed constants by their addresses; some are other plans' too.
         nbytes: of these and an arena.
@@ -238,7 +239,8 @@ def _compiled(
     state: ImportState, block: Block, *, capture: bool,
 ) -> Plan:  # fmt: skip
     excluded: dict[str, str] = {}
-    turn = None if any(has_effect(operation) for operation in block.walk()) else Turn()
+    waits = may_wait(block) if program.memory is None else any(has_effect(operation) for operation in block.walk())
+    turn = None if waits else Turn(loops(block))
     there: set[str] | None = None  # nodes of the block as it was lifted
     while True:  # each round excludes one of `there` that was not excluded yet, so there are at most as many
         try:

@@ -14,11 +14,15 @@ class Turn:
     Attributes:
         seconds: that they take; None until one has run.
         busy: how many processors they keep busy; None until one was seen alone.
+        seen: how many were seen alone.
+        loops: they have loops, so before one has run nobody knows whether they end soon.
     """
 
-    __slots__ = ("busy", "seconds")
+    __slots__ = ("busy", "loops", "seconds", "seen")
 
-    def __init__(self) -> None:
+    def __init__(self, loops: bool = False) -> None:
+        self.loops = loops
+        self.seen = 0
         self.seconds: float | None = None
         self.busy: float | None = None
 
@@ -31,6 +35,7 @@ class Turn:
         self.seconds = _mixed(self.seconds, seconds)
         if spent is not None and seconds > 0:
             self.busy = _mixed(self.busy, spent / seconds)
+            self.seen += 1
 
     def share(self, most: int) -> int:
         """How many of so many processors a step takes: all, as long as nothing is known."""
@@ -38,4 +43,4 @@ class Turn:
 
 
 def _mixed(before: float | None, new: float) -> float:
-    return new if before is None else (1 - _NEW) * before + _NEW * new
+    return new if before is None else before + _NEW * (new - before)

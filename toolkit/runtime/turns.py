@@ -10,7 +10,10 @@ As long as several callers' steps are there at once, each had better use a part 
 wait for each other, steps do not. `threads` says how many that are, and is followed by plans for so many
 (`planned`); a lone caller's steps have all processors again soon.
 
-Only what cannot wait for another step takes turns: plans without effects. A step that waits in line ends when it is
+Short steps take turns as soon as several threads run some: the interpreter's lock and the system's slices of time are
+no line, and of eight threads some would wait a hundred times as long as others.
+
+Only what cannot wait for another step takes turns (`importer/waits`). A step that waits in line ends when it is
 cancelled.
 """
 
@@ -27,17 +30,32 @@ from toolkit.compiler.context import RunningStep
 from toolkit.compiler.turn import Turn
 from toolkit.target.load import processors
 
-#: seconds that a step must take for its turn to be worth a lock that is handed on
-LEAST = 0.0005
+#: seconds below which a step takes a turn only when other threads run steps, too: what a turn costs, for its code is in
+#: no near cache (15 of 250 microseconds), would be a lone caller's loss
+SHORT = 0.002
+#: seconds that a step must take for its turn to be worth a lock that is handed on: waking a thread takes a fifth of it
+LEAST = 0.0002
+#: seconds from which on a step with loops takes no turn: others had better run beside it than wait for its end
+LONGEST = 1.0
 #: seconds after which a step goes on without its turn, whatever keeps the others
 MOST_WAITED = 10.0
+#: how many times as long as the line should take a step of one processor waits, and how long at least: then whoever it
+#: waits for was pushed off by another program, which takes milliseconds, and what is had meanwhile is better used
+PATIENCE, _LEAST_PATIENCE = 3.0, 0.001
 #: seconds between two looks of who waits whether its step is over
 _LOOK = 0.1
+#: seconds for which the number of processors is taken for what it was: asking for it takes as long as a turn
+_KNOWN = 0.05
+#: of so many steps one has its processors' time measured, once a plan's first ones have: what was measured when they
+#: packed weights counts for nothing then (0.75 ** 16 is a hundredth)
+_MEASURED, _FIRST = 8, 16
 #: weight of what a step sees when it comes, in the average of how many steps are there
 _NEW_SEEN = 0.125
 #: how many times the machine's processors the steps that are there would take, from which each takes half as many, and
 #: how many at most if each took twice as many; far enough apart that a step more or less does not change it
 NARROWER, WIDER = 1.75, 1.25
+#: steps on average below which a step that finds no other changes nothing: less than what one more adds to it
+_ALONE = 1 + _NEW_SEEN / 2
 
 
 #: the thread of a step that stands in line, the processors that it wants, and what is released when it has them
@@ -50,6 +68,25 @@ class Runs(Protocol):
     turn: Turn | None
 
     def run(self, arguments: Sequence[Any], running: RunningStep) -> list[Any]: ...
+
+
+class Recent:
+    """A number that is asked for again when it was asked for some time ago.
+
+    Args:
+        ask: finds it out.
+        seconds: for which it holds.
+    """
+
+    def __init__(self, ask: Callable[[], int], seconds: float):
+        self._ask, self._seconds = ask, seconds
+        self._known, self._until = 0, -float("inf")
+
+    def __call__(self) -> int:
+        now = time.perf_counter()
+        if now >= self._until:
+            self._known, self._until = self._ask(), now + self._seconds
+        return self._known
 
 
 class Turns:
@@ -76,6 +113,7 @@ class Turns:
         # what is left there
         self._steps: dict[int, int] = {}
         self._begun = 0
+        self._last = 0  # the thread that ran a short step last, where that was asked for
         self._present = 1.0  # steps, on average; no more than processors
         self.threads: int | None = None
         self._inside = threading.local()
@@ -99,21 +137,43 @@ class Turns:
             CancelledError: the step is over before its turn has come.
         """
         turn = plan.turn
-        if turn is None or (turn.seconds is not None and turn.seconds < LEAST) or self._held():
+        if turn is None or (turn.seconds is not None and turn.seconds < LEAST):
             return plan.run(arguments, running)
+        if self._is_alone(turn) or self._held():
+            return plan.run(arguments, running)
+        if turn.loops and (turn.seconds is None or turn.seconds > LONGEST):
+            start = self._clock()
+            results = plan.run(arguments, running)
+            turn.add(self._clock() - start, None)
+            return results
         share, thread = turn.share(self._count()), threading.get_ident()
         try:
-            self._take(thread, share, running)
+            self._take(thread, share, running, turn.seconds)
             self._inside.held = share
-            begun, alone = self._begun, len(self._steps) == 1
-            start, spent = self._clock(), self._spent()
+            begun = self._begun
+            looks = len(self._steps) == 1 and (turn.seen < _FIRST or not begun % _MEASURED)
+            spent = self._spent() if looks else 0.0
+            start = self._clock()
             results = plan.run(arguments, running)
-            seconds, spent = self._clock() - start, self._spent() - spent
-            turn.add(seconds, spent if alone and self._begun == begun else None)
+            seconds = self._clock() - start
+            turn.add(seconds, self._spent() - spent if looks and self._begun == begun else None)
             return results
         finally:
             self._inside.held = 0
             self._give(thread)
+
+    def _is_alone(self, turn: Turn) -> bool:
+        """Whether a step is short, and nobody but its thread has run such steps lately, so it takes no turn.
+
+        The first steps of a plan take turns, so that what they use is known when others come.
+        """
+        if turn.seconds is None or turn.seconds >= SHORT:
+            return False
+        thread = threading.get_ident()
+        if thread == self._last and turn.seen >= _FIRST and not (self._line or self._steps or self.threads):
+            return True
+        self._last = thread
+        return False
 
     def forget_others(self) -> None:
         """Take steps of other threads for over: a child of this process has none of these threads."""
@@ -126,9 +186,14 @@ class Turns:
         """The processors that this thread's step has taken; steps within it take no others."""
         return getattr(self._inside, "held", 0)
 
-    def _take(self, thread: int, share: int, running: RunningStep) -> None:
+    def _take(self, thread: int, share: int, running: RunningStep, seconds: float | None = None) -> None:
         with self._lock:
-            self._steps.pop(thread, None)  # of a step that was interrupted as it ended
+            steps = self._steps
+            steps.pop(thread, None)  # of a step that was interrupted as it ended
+            if not steps and not self._line and self.threads is None and self._present < _ALONE:
+                steps[thread] = share
+                self._begun += 1
+                return
             self._see()
             if not self._line and self._fits(share):
                 self._begin(thread, share)
@@ -137,9 +202,10 @@ class Turns:
             mine.acquire()  # released by whoever hands the turn on
             waiting = (thread, share, mine)
             self._line.append(waiting)
-        end = self._clock() + MOST_WAITED
+            patience = self._patience(share, seconds)
+        end = self._clock() + patience
         try:
-            while not mine.acquire(timeout=_LOOK):
+            while not mine.acquire(timeout=min(_LOOK, patience)):
                 running.check_cancelled()
                 if self._clock() > end:
                     self._leave(waiting, goes_on=True)
@@ -147,6 +213,12 @@ class Turns:
         except BaseException:
             self._leave(waiting, goes_on=False)
             raise
+
+    def _patience(self, share: int, seconds: float | None) -> float:
+        """How long the last in line waits for its turn."""
+        if share > 1 or seconds is None:
+            return MOST_WAITED
+        return min(MOST_WAITED, max(_LEAST_PATIENCE, PATIENCE * len(self._line) * seconds / self._count()))
 
     def _leave(self, waiting: _Waiting, *, goes_on: bool) -> None:
         """Out of the line without one's turn; it may have come this very moment, or as the wait was interrupted."""
@@ -162,7 +234,8 @@ class Turns:
     def _give(self, thread: int) -> None:
         with self._lock:
             self._steps.pop(thread, None)
-            self._hand_on()
+            if self._line:
+                self._hand_on()
 
     def _see(self) -> None:
         """A step has come: find out how many there are, and how many threads each should use."""
@@ -190,5 +263,5 @@ class Turns:
             lock.release()
 
 
-TURNS = Turns()
+TURNS = Turns(Recent(processors, _KNOWN))
 os.register_at_fork(after_in_child=TURNS.forget_others)
