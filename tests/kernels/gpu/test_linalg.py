@@ -75,9 +75,8 @@ def test_complex_matrices(n: int) -> None:
     np.testing.assert_allclose(sign * np.exp(log), determinant, rtol=_TOLERANCE)
     square = a @ a.conj().swapaxes(1, 2)
     (factor,) = run_ours(Case("Cholesky", [square]), "GPU")
-    np.testing.assert_allclose(
-        factor @ factor.conj().swapaxes(1, 2), square, atol=100 * _TOLERANCE
-    )  # numbers of up to 100
+    # numbers of up to 100
+    np.testing.assert_allclose(factor @ factor.conj().swapaxes(1, 2), square, atol=100 * _TOLERANCE)
     assert not np.triu(factor, 1).any()
 
 
