@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import builtins
+import importlib
 import os
+import sys
 import threading
 import time
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,6 +18,7 @@ from tests.forks import child_says
 from tests.one_product import one_product
 from tests.patience import HUNG
 from toolkit import client as gm
+from toolkit.kernels import forks
 from toolkit.kernels.cpu.native.compiler import INT64, JitCompiler, compiler
 from toolkit.kernels.forks import free_in_children
 from toolkit.runtime import planned
@@ -46,6 +51,22 @@ def test_locks_that_others_hold_are_free_in_a_child() -> None:
     assert not holder.lock.acquire(blocking=False)  # here nothing has changed
     over.set()
     thread.join()
+
+
+def test_a_fork_waits_until_another_thread_has_imported_a_module(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "slow_to_import.py").write_text("import time\nBEGUN.set()\ntime.sleep(0.3)\nVALUE = 7\n")
+    begun = threading.Event()
+    monkeypatch.setattr(forks, "_IMPORTED_LATE", frozenset({"slow_to_import"}))
+    monkeypatch.setattr(builtins, "BEGUN", begun, raising=False)
+    monkeypatch.syspath_prepend(tmp_path)
+    thread = threading.Thread(target=lambda: importlib.import_module("slow_to_import"))
+    thread.start()
+    assert begun.wait(HUNG)
+    assert child_says(lambda: importlib.import_module("slow_to_import").VALUE == 7)
+    thread.join()
+    del sys.modules["slow_to_import"]
 
 
 def test_a_child_compiles_what_another_thread_was_compiling(monkeypatch: pytest.MonkeyPatch) -> None:
