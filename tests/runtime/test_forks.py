@@ -18,6 +18,7 @@ from tests.forks import child_says
 from tests.one_product import one_product
 from tests.patience import HUNG
 from toolkit import client as gm
+from toolkit.graph import opdefs
 from toolkit.kernels import forks
 from toolkit.kernels.cpu.native.compiler import INT64, JitCompiler, compiler
 from toolkit.kernels.forks import free_in_children
@@ -49,6 +50,25 @@ def test_locks_that_others_hold_are_free_in_a_child() -> None:
     assert held.wait(HUNG)
     assert child_says(lambda: holder.lock.acquire(blocking=False) and holder.again.acquire(blocking=False))
     assert not holder.lock.acquire(blocking=False)  # here nothing has changed
+    over.set()
+    thread.join()
+
+
+def test_a_child_knows_ops_that_another_thread_was_decoding(monkeypatch: pytest.MonkeyPatch) -> None:
+    registry, begun, over, parent = opdefs._Registry(), threading.Event(), threading.Event(), os.getpid()
+    unpacked = opdefs.unpacked
+
+    def slow(name: str) -> bytes:
+        if os.getpid() == parent:
+            begun.set()
+            over.wait(HUNG)
+        return unpacked(name)
+
+    monkeypatch.setattr(opdefs, "unpacked", slow)
+    thread = threading.Thread(target=registry.protos)
+    thread.start()
+    assert begun.wait(HUNG)
+    assert child_says(lambda: "MatMul" in registry.protos())
     over.set()
     thread.join()
 

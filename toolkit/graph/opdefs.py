@@ -7,6 +7,7 @@ The data (`schemas/ops.pb.xz`) holds the signature of every op TensorFlow regist
 from __future__ import annotations
 
 import functools
+import os
 import threading
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -177,6 +178,11 @@ class _Registry:
         self._added: dict[str, op_def_pb2.OpDef] = {}
         self.origins: dict[str, str] = {}
         self._ready: dict[str, OpDef] = {}
+        self._lock = threading.Lock()
+        os.register_at_fork(after_in_child=self._renew_lock)
+
+    def _renew_lock(self) -> None:
+        """A child has none of the threads that may have been decoding when its parent forked."""
         self._lock = threading.Lock()
 
     def protos(self) -> dict[str, op_def_pb2.OpDef]:
