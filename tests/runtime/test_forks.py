@@ -80,7 +80,7 @@ def test_a_fork_waits_until_another_thread_has_imported_a_module(
     begun = threading.Event()
     monkeypatch.setattr(forks, "_IMPORTED_LATE", frozenset({"slow_to_import"}))
     monkeypatch.setattr(builtins, "BEGUN", begun, raising=False)
-    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
     thread = threading.Thread(target=lambda: importlib.import_module("slow_to_import"))
     thread.start()
     assert begun.wait(HUNG)
