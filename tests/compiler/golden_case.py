@@ -31,7 +31,9 @@ from toolkit.compiler.ir.text.arrays import SideTable, read_array
 from toolkit.compiler.ir.text.parser import parse_block
 from toolkit.compiler.ir.text.printer import print_block
 from toolkit.compiler.ir.text.tokens import Words
-from toolkit.compiler.pipeline import CUDA_PASSES, PASSES, Compilation, Pass, Where
+from toolkit.compiler.pipeline.cpu import PASSES
+from toolkit.compiler.pipeline.cuda import CUDA_PASSES
+from toolkit.compiler.pipeline.passes import Compilation, Pass, Where
 from toolkit.compiler.settings import Settings
 from toolkit.graph import dtypes
 from toolkit.graph.shape import Shape

@@ -17,10 +17,11 @@ from commands.main import main
 from tests import perturbation
 from tests.compiler.rows import numbers
 from toolkit import client as gm
-from toolkit.compiler import pipeline
 from toolkit.compiler.ir.block import Block
 from toolkit.compiler.ir.errors import NotSupportedError, PassFailedError
-from toolkit.compiler.pipeline import PASSES, Compilation, Needs, Where
+from toolkit.compiler.pipeline import cpu
+from toolkit.compiler.pipeline.cpu import PASSES
+from toolkit.compiler.pipeline.passes import Compilation, Needs, Where
 from toolkit.errors import ResourceExhaustedError
 from toolkit.limits.limits import Limits
 from toolkit.runtime.session import Session
@@ -96,7 +97,7 @@ class Fault:
             replace(each, apply=apply, needs=Needs.NOTHING, finds=lambda block, to: True) if each.name == name else each
             for each in PASSES
         ]
-        patch.setattr(pipeline, "PASSES", table)
+        patch.setattr(cpu, "PASSES", table)
 
 
 def raising(error: BaseException) -> Callable[[Block, Compilation], None]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from toolkit.compiler import pipeline  # noqa: F401 # pyright: ignore[reportUnusedImport] -- it declares the operations
 from toolkit.compiler.backends.cpu.elementwise.operations import Ufunc
 from toolkit.compiler.ir.equality import differences
 from toolkit.compiler.ir.operation import Operation
@@ -14,6 +13,7 @@ from toolkit.compiler.ir.text.parser import parse_block
 from toolkit.compiler.ir.text.printer import print_block
 from toolkit.compiler.ir.text.round_trip import require_round_trip
 from toolkit.compiler.ir.text.tokens import TextError, Words
+from toolkit.compiler.pipeline import cpu  # noqa: F401 # pyright: ignore[reportUnusedImport] -- it declares the operations
 from toolkit.errors import InternalError
 
 PROGRAM = """\

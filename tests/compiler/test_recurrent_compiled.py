@@ -18,7 +18,7 @@ from toolkit.compiler.backends.cpu.recurrent.compiled import write_compiled_laye
 from toolkit.compiler.ir.operations.recurrent import CellWeights, RecurrentLayer
 from toolkit.compiler.ir.text.arrays import SideTable
 from toolkit.compiler.ir.text.parser import parse_block
-from toolkit.compiler.pipeline import compile_block
+from toolkit.compiler.pipeline.cpu import compile_block
 from toolkit.compiler.settings import Settings
 from toolkit.kernels.cpu.native.compiler import compiler
 from toolkit.kernels.cpu.native.row_products import heights

@@ -22,7 +22,7 @@ from toolkit.compiler.ir.operations.calls import Loop, Select
 from toolkit.compiler.ir.operations.calls import Test as LeaveUnless
 from toolkit.compiler.ir.structure import broken
 from toolkit.compiler.ir.value import Value
-from toolkit.compiler.pipeline import Compilation, Pass, apply_passes
+from toolkit.compiler.pipeline.passes import Compilation, Pass, apply_passes
 from toolkit.compiler.settings import Settings
 from toolkit.errors import InternalError
 

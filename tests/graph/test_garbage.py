@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from toolkit.compiler import pipeline
+from toolkit.compiler.pipeline import compile as compiling
 from toolkit.errors import GraphmillError
 from toolkit.graph import dtypes
 from toolkit.graph.garbage import no_collection, postponed, resume
@@ -34,13 +34,13 @@ def _graph() -> Graph:
 
 def test_it_is_off_while_a_program_is_compiled_and_on_again(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[bool] = []
-    compile_block = pipeline.compile_block
+    compile_block = compiling.compile_block
 
     def watched(*args: object, **kwargs: object) -> object:
         seen.append(gc.isenabled())
         return compile_block(*args, **kwargs)  # pyright: ignore[reportArgumentType]
 
-    monkeypatch.setattr(pipeline, "compile_block", watched)
+    monkeypatch.setattr(compiling, "compile_block", watched)
     with Session(_graph()) as session:
         session.run("y:0", {"x:0": np.ones(3, np.float32)})
     assert seen == [False]

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from tests.passes.graphs import F
-from toolkit.compiler.pipeline import THREADS
+from toolkit.compiler.backends.cpu.threads import THREADS
 from toolkit.graph.device import DeviceSpec
 from toolkit.graph.graph import Graph
 from toolkit.graph.node import Node

@@ -16,7 +16,7 @@ import pytest
 from commands.main import run as graphmill
 from schemas import config_pb2
 from toolkit import client as gm
-from toolkit.compiler.pipeline import PASSES
+from toolkit.compiler.pipeline.cpu import PASSES
 from toolkit.errors import InvalidArgumentError
 from toolkit.formats.model import from_graph, write_model
 from toolkit.formats.timeline import read_trace

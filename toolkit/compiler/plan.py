@@ -10,7 +10,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from toolkit.compiler import pipeline
 from toolkit.compiler.backends.base import SOURCE_NAME, Executable, HostSide, Instance
 from toolkit.compiler.context import RunningStep, compiling
 from toolkit.compiler.importer.control import UnstructuredError
@@ -22,7 +21,8 @@ from toolkit.compiler.ir.block import Block
 from toolkit.compiler.ir.effects import has_effect
 from toolkit.compiler.ir.errors import NotSupportedError
 from toolkit.compiler.ir.operation import Operation
-from toolkit.compiler.pipeline import THREADS
+from toolkit.compiler.pipeline.compile import backend_of
+from toolkit.compiler.pipeline.passes import THREADS
 from toolkit.compiler.program import Program, locate
 from toolkit.compiler.settings import Settings
 from toolkit.compiler.transforms.batches import Shares, batch_of, is_share, part_of, piece_of, share_of
@@ -245,7 +245,7 @@ def _compiled(
     while True:  # each round excludes one of `there` that was not excluded yet, so there are at most as many
         try:
             with whole(), no_collection():
-                emitted = pipeline.backend_of(program)(block, settings, excluded, running)
+                emitted = backend_of(program)(block, settings, excluded, running)
         except NotSupportedError as refusal:
             # the last node that was fused is left out first; everything is lifted anew
             state, block = _lifted(program, arguments, running, capture=capture)

@@ -17,7 +17,7 @@ import numpy as np
 from toolkit.compiler.backends.base import HostSide
 from toolkit.compiler.importer.control import UnstructuredError
 from toolkit.compiler.importer.facts import is_known
-from toolkit.compiler.pipeline import THREADS
+from toolkit.compiler.pipeline.passes import THREADS
 from toolkit.compiler.plan import Plan, SharedPlan, build
 from toolkit.compiler.program import Program
 from toolkit.compiler.settings import Settings

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from toolkit.compiler.pipeline import THREADS
+from toolkit.compiler.pipeline.passes import THREADS
 from toolkit.compiler.program import Program, ProgramKernels, Role, role_of
 from toolkit.compiler.segments.waits import Together
 from toolkit.errors import AbortedError

@@ -1,20 +1,10 @@
-"""The pipeline: the table of passes over a block, in order, and the emission of what they leave.
-
-A program, the body of a loop of which the interpreter runs each iteration, and the body of a loop that becomes one
-compiled function go through the same table; a pass says where it applies and what it needs.
-"""
+"""The passes over blocks that run on the CPU, in the order in which they are applied, and the function that is left."""
 
 from __future__ import annotations
 
-import enum
-import functools
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from dataclasses import replace
 
-import numpy as np
-
-from toolkit.compiler.backends.base import Executable
 from toolkit.compiler.backends.cpu.elementwise.nests import gather_nests, has_nests
 from toolkit.compiler.backends.cpu.elementwise.parts import lower_parts
 from toolkit.compiler.backends.cpu.elementwise.sums import lower_sums
@@ -35,7 +25,6 @@ from toolkit.compiler.backends.cpu.networks.norms import lower_batch_norms
 from toolkit.compiler.backends.cpu.networks.panels import lower_panels
 from toolkit.compiler.backends.cpu.networks.strips import join_strips
 from toolkit.compiler.backends.cpu.networks.windows import lower_windows
-from toolkit.compiler.backends.cpu.threads import THREADS
 from toolkit.compiler.context import RunningStep, compiling
 from toolkit.compiler.importer.order import delay
 from toolkit.compiler.ir.block import Block, clone
@@ -45,14 +34,12 @@ from toolkit.compiler.ir.operation import Operation
 from toolkit.compiler.ir.operations.calls import Loop
 from toolkit.compiler.ir.operations.products import ConvolutionInputGradient
 from toolkit.compiler.ir.operations.recurrent import RecurrentLayer, is_recurrent
-from toolkit.compiler.ir.operations.sequences import TensorSequence
 from toolkit.compiler.ir.traits import Trait
 from toolkit.compiler.ir.value import Value
 from toolkit.compiler.ir.verifier import verify
-from toolkit.compiler.program import Program
+from toolkit.compiler.pipeline.passes import Compilation, Needs, Pass, Where, apply_passes
 from toolkit.compiler.settings import Settings
 from toolkit.compiler.transforms.common_subexpressions import merge_common_subexpressions
-from toolkit.compiler.transforms.elements import SWALLOW_NAN
 from toolkit.compiler.transforms.fuse import fuse_epilogues, lower_elementwise
 from toolkit.compiler.transforms.layout import turn_channels_last
 from toolkit.compiler.transforms.padding import merge_padding
@@ -60,141 +47,9 @@ from toolkit.compiler.transforms.patterns import find_patterns
 from toolkit.compiler.transforms.precision import lower_precision
 from toolkit.compiler.transforms.scales import scale_filters
 from toolkit.compiler.transforms.strides import push_strides
-from toolkit.errors import GraphmillError, InternalError
 from toolkit.kernels.cpu.native.compiler import compiler
 from toolkit.kernels.cpu.native.operations import OPERATORS
-from toolkit.kernels.cpu.onednn.library import library, offered
-from toolkit.kernels.tensors import F32
-from toolkit.target.target import Target
-
-if TYPE_CHECKING:
-    from toolkit.compiler.backends.kernels.function import KernelFunction
-
-
-class Where(enum.Flag):
-    """Attributes:
-    PROGRAM: programs, and bodies of loops of which the interpreter runs every iteration.
-    LOOP: bodies of loops that become one compiled function each; nothing in them may need the interpreter.
-    """
-
-    PROGRAM = enum.auto()
-    LOOP = enum.auto()
-
-
-class Needs(enum.Flag):
-    """What must be there for a pass; the user may turn each of them off (`Settings`).
-
-    Attributes:
-        ONEDNN: the library is there, and there is work for it.
-        NATIVE: chains of operations are compiled.
-        COMPILER: LLVM is installed; asked last, because that loads it.
-        WINOGRAD, PANELS: as the settings say.
-        BF16: the precision of products is bfloat16.
-    """
-
-    NOTHING = 0
-    ONEDNN = enum.auto()
-    NATIVE = enum.auto()
-    COMPILER = enum.auto()
-    WINOGRAD = enum.auto()
-    PANELS = enum.auto()
-    BF16 = enum.auto()
-
-
-class Compilation:
-    """What passes ask while one block is compiled, and what they leave for its emission.
-
-    Attributes:
-        settings: what the user chose.
-        excluded: names of nodes that must run by their own kernels, and why.
-        running: the step that the plan is made in; variables that are there are looked up in it.
-        where: what the block is.
-        states: of a loop's body, how many of its arguments are the loop's state.
-        initialises: the program assigns variables, and nothing else.
-        sequences: of a compiled loop, the tensor lists in its state.
-        done: names of the passes that were applied, in order.
-    """
-
-    def __init__(
-        self, block: Block, settings: Settings, excluded: dict[str, str], running: RunningStep,
-        where: Where = Where.PROGRAM, states: int = 0,
-    ):  # fmt: skip
-        self.block = block
-        self.settings = settings
-        self.excluded = excluded
-        self.running = running
-        self.where = where
-        self.states = states
-        self.initialises = False
-        self.sequences: list[TensorSequence] = []
-        self.done: list[str] = []
-
-    @functools.cached_property
-    def onednn(self) -> bool:
-        """Whether oneDNN is there and has work in the block."""
-        is_worth = self.where is Where.LOOP or _has_work(self.block, self.target.primitives.library)
-        return self.settings.onednn and is_worth and library() is not None
-
-    @property
-    def target(self) -> Target:
-        """The processor that code is made for."""
-        return self.settings.target
-
-    @property
-    def threads(self) -> int:
-        return self.settings.threads or THREADS.available()
-
-    def refused(self, operation: Operation) -> bool:
-        """Whether an operation must stay as it is: by name, or because a NaN in it must be seen."""
-        return (self.block.keeps_nan and operation.op in SWALLOW_NAN) or self.excluded_by_name(operation)
-
-    def hides_nan(self, operation: Operation) -> bool:
-        """By themselves these are as fast in NumPy, and TensorFlow hides NaN in none but those behind products."""
-        return self.refused(operation) or operation.op in SWALLOW_NAN
-
-    def excluded_by_name(self, operation: Operation) -> bool:
-        return bool(self.excluded) and operation.step.node.name in self.excluded
-
-    def offers(self, needs: Needs) -> bool:
-        """Whether everything is there that a pass needs, but for LLVM."""
-        settings = self.settings
-        return (
-            (Needs.ONEDNN not in needs or self.onednn)
-            and (Needs.NATIVE not in needs or settings.native)
-            and (Needs.WINOGRAD not in needs or settings.winograd)
-            and (Needs.PANELS not in needs or settings.panels)
-            and (Needs.BF16 not in needs or settings.precision == "bf16")
-        )
-
-
-def _always(block: Block, to: Compilation) -> bool:
-    return True
-
-
-@dataclass(frozen=True, slots=True)
-class Pass:
-    """One rewriting of a block.
-
-    Attributes:
-        name: in reports and files.
-        apply: changes the block; it may raise NotSupportedError.
-        needs: what must be there.
-        where: which blocks it is for.
-        finds: whether there may be anything to do for it, asked before what it needs is loaded.
-    """
-
-    name: str
-    apply: Callable[[Block, Compilation], object]
-    needs: Needs = Needs.NOTHING
-    where: Where = Where.PROGRAM
-    finds: Callable[[Block, Compilation], bool] = _always
-
-    def applies(self, block: Block, to: Compilation) -> bool:
-        """Whether it is for this block, here."""
-        if to.where not in self.where or not to.offers(self.needs) or not self.finds(block, to):
-            return False
-        return Needs.COMPILER not in self.needs or compiler() is not None
-
+from toolkit.kernels.cpu.onednn.library import offered
 
 # -- passes that are more than a call, or whose family is imported only for programs that need it ----------------------
 
@@ -357,84 +212,6 @@ def _is_for_nests(value: Value) -> bool:
     return not value.is_result and all(user.op in OPERATORS for user in value.users)
 
 
-def _gather_kernels(block: Block, to: Compilation) -> None:
-    from toolkit.compiler.backends.cuda.fusion import gather_kernels
-
-    gather_kernels(block, to.excluded_by_name, may_change_variables, single=to.settings.narrow is not None)
-
-
-def _lower_precision_of_gpus(block: Block, to: Compilation) -> None:
-    from toolkit.compiler.backends.cuda.precision import lower_precision
-
-    lower_precision(block, to.settings.narrow, to.excluded_by_name)
-
-
-def _fuse_products(block: Block, to: Compilation) -> None:
-    from toolkit.compiler.backends.cuda.products import fuse_products
-
-    fuse_products(block, to.excluded_by_name, may_change_variables)
-
-
-def _order_rows(block: Block, to: Compilation) -> None:
-    from toolkit.compiler.backends.cuda.row_order import order_rows
-
-    order_rows(block, to.excluded_by_name)
-
-
-def _order_batches(block: Block, to: Compilation) -> None:
-    from toolkit.compiler.backends.cuda.batch_order import order_batches
-
-    order_batches(block, to.excluded_by_name, may_change_variables)
-
-
-def _fold_transpositions(block: Block, to: Compilation) -> None:
-    from toolkit.compiler.backends.cuda.transpositions import fold_transpositions
-
-    fold_transpositions(block, to.excluded_by_name, may_change_variables)
-
-
-def _fuse_convolutions(block: Block, to: Compilation) -> None:
-    from toolkit.compiler.backends.cuda.convolutions import fuse_convolutions
-
-    fuse_convolutions(block, to.excluded_by_name, may_change_variables)
-
-
-def _sum_products(block: Block, to: Compilation) -> None:
-    from toolkit.compiler.backends.cuda.summed_products import sum_products
-
-    sum_products(block, to.excluded_by_name)
-
-
-def _split_first(block: Block, to: Compilation) -> None:
-    from toolkit.compiler.backends.cuda.late_splits import split_first
-
-    split_first(block, to.excluded_by_name, may_change_variables)
-
-
-def _place_parts(block: Block, to: Compilation) -> None:
-    from toolkit.compiler.backends.cuda.parts import place_parts
-
-    place_parts(block, to.excluded_by_name)
-
-
-def _split_norms(block: Block, to: Compilation) -> None:
-    from toolkit.compiler.backends.cuda.norms import split_norms
-
-    split_norms(block, to.excluded_by_name)
-
-
-def _sink_updates(block: Block, to: Compilation) -> None:
-    from toolkit.compiler.backends.cuda.updates import sink_updates
-
-    sink_updates(block)
-
-
-def _gather_updates(block: Block, to: Compilation) -> None:
-    from toolkit.compiler.backends.cuda.updates import gather_updates
-
-    gather_updates(block, to.excluded_by_name)
-
-
 def _gather_nests(block: Block, to: Compilation) -> None:
     if to.where is Where.LOOP:
         gather_nests(block, to.excluded_by_name, lambda operation: False, to.target.nests, everything=True)
@@ -529,87 +306,6 @@ PASSES: Sequence[Pass] = (
     Pass("stage_inputs", lambda block, to: stage_inputs(block, to.target.copies.pinned)),
 )  # fmt: skip
 
-#: of blocks that run on NVIDIA GPUs
-CUDA_PASSES: Sequence[Pass] = (
-    Pass("sink_updates", _sink_updates),
-    Pass("fuse_convolutions", _fuse_convolutions),
-    Pass("order_rows", _order_rows),
-    Pass("fuse_products", _fuse_products),
-    Pass("order_batches", _order_batches),
-    Pass("fold_transpositions", _fold_transpositions),
-    Pass("split_norms", _split_norms),
-    Pass("sum_products", _sum_products),
-    Pass("split_first", _split_first),
-    Pass("gather_kernels", _gather_kernels),
-    Pass("lower_precision_of_gpus", _lower_precision_of_gpus, finds=lambda block, to: to.settings.narrow is not None),
-    Pass("place_parts", _place_parts),
-    Pass("gather_updates", _gather_updates),
-)  # fmt: skip
-
-
-def apply_passes(block: Block, to: Compilation, passes: Sequence[Pass] | None = None) -> None:
-    """Apply those passes that are for this block.
-
-    Args:
-        passes: by default all of the table.
-
-    Raises:
-        NotSupportedError: a node turned out to need its own kernel.
-        PassFailedError: a pass raised what no pass should.
-        InternalError: a pass left a block that is not well-formed; it is named, with those before it. Or its text
-            form is not read as the same program.
-    """
-    stages = None
-    if to.settings.stages and to.where.name:
-        from toolkit.compiler.stages import StageWriter
-
-        stages = StageWriter(to.settings.stages, to.where.name.lower())
-        stages.write("import", block)
-    if to.settings.round_trip:
-        _require_round_trip(block)
-    for each in PASSES if passes is None else passes:
-        if each.applies(block, to):
-            try:
-                with compiling(to.running, each.name):
-                    each.apply(block, to)
-            except (NotSupportedError, GraphmillError, MemoryError):
-                raise
-            except Exception as error:
-                raise PassFailedError(each.name, error) from error
-            to.done.append(each.name)
-            if stages is not None:
-                stages.write(each.name, block)
-            if to.settings.verify:
-                require_well_formed(block, to.done)
-    if to.settings.strict and not to.settings.verify:
-        require_well_formed(block, to.done)
-    if to.settings.round_trip:
-        _require_round_trip(block)
-
-
-def _require_round_trip(block: Block) -> None:
-    from toolkit.compiler.ir.text.round_trip import require_round_trip
-
-    require_round_trip(block)
-
-
-def require_well_formed(block: Block, done: Sequence[str]) -> None:
-    """Make sure that a block is well-formed.
-
-    Args:
-        done: the passes that were applied to it, the last one last.
-
-    Raises:
-        InternalError: it is not.
-    """
-    from toolkit.compiler.ir.structure import broken
-
-    wrong = next(broken(block), None)
-    if wrong is not None:
-        who = f"the pass '{done[-1]}'" if done else "the importer"
-        after = f", after {', '.join(done[:-1])}," if len(done) > 1 else ""
-        raise InternalError(f"{who}{after} broke the program; this is a bug: {wrong}")
-
 
 def compile_block(block: Block, settings: Settings, excluded: dict[str, str], running: RunningStep) -> Emitted:
     """Optimise a block and generate its function.
@@ -624,7 +320,7 @@ def compile_block(block: Block, settings: Settings, excluded: dict[str, str], ru
     to = Compilation(block, settings, excluded, running)
     if to.onednn:
         to.settings = replace(settings, target=offered(settings.target))
-    apply_passes(block, to)
+    apply_passes(block, to, PASSES)
     with compiling(running, "plan_arena"):
         donated = find_donated(block, to.target.copies.donated)
         layout = plan_arena(block, _is_in_arena, alias_of, reusable, may_expose, elsewhere=donated)
@@ -636,41 +332,6 @@ def compile_block(block: Block, settings: Settings, excluded: dict[str, str], ru
 
 def _is_in_arena(operation: Operation) -> bool:
     return operation.has(Trait.IN_ARENA)
-
-
-def compile_calls(block: Block, settings: Settings, excluded: dict[str, str], running: RunningStep) -> KernelFunction:
-    """Generate the function of a block that leaves everything to the kernels of a device.
-
-    Raises:
-        NotSupportedError: there is an operation in it that no kernel is behind.
-    """
-    from toolkit.compiler.backends.kernels.emit import emit
-
-    apply_passes(block, Compilation(block, settings, excluded, running), ())
-    return emit(block)
-
-
-def compile_cuda(block: Block, settings: Settings, excluded: dict[str, str], running: RunningStep) -> Executable:
-    """Generate the function of a block that runs on an NVIDIA GPU.
-
-    Raises:
-        NotSupportedError: there is an operation in it that nothing is behind.
-    """
-    from toolkit.compiler.backends.cuda.emit import emit
-
-    passes = () if settings.defines else CUDA_PASSES
-    apply_passes(block, Compilation(block, settings, excluded, running), passes)
-    return emit(block, tf32=settings.allows_tf32)
-
-
-Backend = Callable[[Block, Settings, dict[str, str], RunningStep], Executable]
-
-
-def backend_of(program: Program) -> Backend:
-    """What compiles the blocks of a program: for its device, if it makes code for that."""
-    if program.memory is None:
-        return compile_block
-    return compile_cuda if program.device_type == "GPU" else compile_calls
 
 
 def _loop(block: Block, loop: Loop, to: Compilation) -> Emitted:
@@ -686,7 +347,7 @@ def _loop(block: Block, loop: Loop, to: Compilation) -> Emitted:
         try:
             whole = clone(body)
             inner = Compilation(whole, settings, {}, to.running, Where.LOOP, states)
-            apply_passes(whole, inner)
+            apply_passes(whole, inner, PASSES)
             return emit_loop(whole, to.target, states, inner.sequences, fallback)
         except NotSupportedError as refusal:
             block.notes.append(f"{loop.name}: the interpreter runs every iteration, for {refusal}")
@@ -695,18 +356,3 @@ def _loop(block: Block, loop: Loop, to: Compilation) -> Emitted:
                 raise
             block.notes.append(f"{loop.name}: the interpreter runs every iteration: {failure.message}")
     return compile_block(body, settings, to.excluded, to.running)
-
-
-def _has_work(block: Block, least: int) -> bool:
-    """Whether there is anything that oneDNN would do better, on tensors of so many elements: loading it takes 30 ms."""
-    return any(
-        is_recurrent(operation)
-        or any(
-            value.dtype in _WORTHY and value.shape is not None and value.size >= least
-            for value in (*operation.inputs, *operation.outputs)
-        )
-        for operation in block.operations
-    )
-
-
-_WORTHY = (F32, np.dtype(np.int8), np.dtype(np.uint8))

@@ -1,0 +1,105 @@
+"""The passes over blocks that run on NVIDIA GPUs, in the order in which they are applied."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from toolkit.compiler.ir.block import Block
+from toolkit.compiler.ir.effects import may_change_variables
+from toolkit.compiler.pipeline.passes import Compilation, Pass
+
+
+def _gather_kernels(block: Block, to: Compilation) -> None:
+    from toolkit.compiler.backends.cuda.fusion import gather_kernels
+
+    gather_kernels(block, to.excluded_by_name, may_change_variables, single=to.settings.narrow is not None)
+
+
+def _lower_precision_of_gpus(block: Block, to: Compilation) -> None:
+    from toolkit.compiler.backends.cuda.precision import lower_precision
+
+    lower_precision(block, to.settings.narrow, to.excluded_by_name)
+
+
+def _fuse_products(block: Block, to: Compilation) -> None:
+    from toolkit.compiler.backends.cuda.products import fuse_products
+
+    fuse_products(block, to.excluded_by_name, may_change_variables)
+
+
+def _order_rows(block: Block, to: Compilation) -> None:
+    from toolkit.compiler.backends.cuda.row_order import order_rows
+
+    order_rows(block, to.excluded_by_name)
+
+
+def _order_batches(block: Block, to: Compilation) -> None:
+    from toolkit.compiler.backends.cuda.batch_order import order_batches
+
+    order_batches(block, to.excluded_by_name, may_change_variables)
+
+
+def _fold_transpositions(block: Block, to: Compilation) -> None:
+    from toolkit.compiler.backends.cuda.transpositions import fold_transpositions
+
+    fold_transpositions(block, to.excluded_by_name, may_change_variables)
+
+
+def _fuse_convolutions(block: Block, to: Compilation) -> None:
+    from toolkit.compiler.backends.cuda.convolutions import fuse_convolutions
+
+    fuse_convolutions(block, to.excluded_by_name, may_change_variables)
+
+
+def _sum_products(block: Block, to: Compilation) -> None:
+    from toolkit.compiler.backends.cuda.summed_products import sum_products
+
+    sum_products(block, to.excluded_by_name)
+
+
+def _split_first(block: Block, to: Compilation) -> None:
+    from toolkit.compiler.backends.cuda.late_splits import split_first
+
+    split_first(block, to.excluded_by_name, may_change_variables)
+
+
+def _place_parts(block: Block, to: Compilation) -> None:
+    from toolkit.compiler.backends.cuda.parts import place_parts
+
+    place_parts(block, to.excluded_by_name)
+
+
+def _split_norms(block: Block, to: Compilation) -> None:
+    from toolkit.compiler.backends.cuda.norms import split_norms
+
+    split_norms(block, to.excluded_by_name)
+
+
+def _sink_updates(block: Block, to: Compilation) -> None:
+    from toolkit.compiler.backends.cuda.updates import sink_updates
+
+    sink_updates(block)
+
+
+def _gather_updates(block: Block, to: Compilation) -> None:
+    from toolkit.compiler.backends.cuda.updates import gather_updates
+
+    gather_updates(block, to.excluded_by_name)
+
+
+#: of blocks that run on NVIDIA GPUs
+CUDA_PASSES: Sequence[Pass] = (
+    Pass("sink_updates", _sink_updates),
+    Pass("fuse_convolutions", _fuse_convolutions),
+    Pass("order_rows", _order_rows),
+    Pass("fuse_products", _fuse_products),
+    Pass("order_batches", _order_batches),
+    Pass("fold_transpositions", _fold_transpositions),
+    Pass("split_norms", _split_norms),
+    Pass("sum_products", _sum_products),
+    Pass("split_first", _split_first),
+    Pass("gather_kernels", _gather_kernels),
+    Pass("lower_precision_of_gpus", _lower_precision_of_gpus, finds=lambda block, to: to.settings.narrow is not None),
+    Pass("place_parts", _place_parts),
+    Pass("gather_updates", _gather_updates),
+)  # fmt: skip
