@@ -41,7 +41,7 @@ class Plan:
     Attributes:
         turn: what its steps take of the machine; None where they may have to wait for others.
         replays: its instances may be recorded (`backends.base.Replays`).
-        packed: bytes of its packed constants by their addresses; some are other plans' too.
+        packed: bytes of its packed constants, by what tells them apart; some are other plans' too.
         nbytes: of these and an arena.
     """
 

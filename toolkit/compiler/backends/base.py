@@ -171,7 +171,7 @@ class Executable(Protocol):
         ...
 
     def packed(self) -> dict[int, int]:
-        """Constants in layouts of their own, those of loops included: by address (plans may share them), bytes."""
+        """Constants in layouts of their own, those of loops included: by what tells shared ones, bytes."""
         ...
 
     def instantiate(self) -> Instance:

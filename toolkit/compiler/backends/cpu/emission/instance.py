@@ -196,7 +196,7 @@ class Emitted:
         return found
 
     def packed(self) -> dict[int, int]:
-        """Constants in layouts that primitives and kernels want, those of loops included: by address, their bytes."""
+        """Constants in layouts that primitives and kernels want, loops included: bytes by what tells shared ones."""
         emitter = self._emitter
         prepared = [
             region.operands for _, given in emitter.natives for region in given if isinstance(region, PreparedPrimitive)
@@ -205,7 +205,7 @@ class Emitted:
         found = {memory.start: memory.size for each in lists for _, memory, _ in each if isinstance(memory, Memory)}
         for thing in emitter.keep:
             if isinstance(thing, np.ndarray):
-                found[thing.ctypes.data] = thing.nbytes
+                found[id(thing)] = thing.nbytes
         for each in self.inner:
             found |= each.packed()
         return found
