@@ -16,10 +16,11 @@ from toolkit import client as gm
 from toolkit.compiler.program import Program
 from toolkit.errors import CancelledError, FailedPreconditionError
 from toolkit.formats.model import read_model
+from toolkit.passes.optimize.raise_control_flow import RaiseControlFlow
 from toolkit.runtime import planned
 from toolkit.runtime.job import run_model
 from toolkit.runtime.options import RunOptions
-from toolkit.runtime.session import Session
+from toolkit.runtime.session import Session, core_graph
 from toolkit.runtime.step import DeviceStep
 
 #: more than there must be for a program to be large
@@ -151,6 +152,28 @@ def test_loops_that_go_on_are_compiled(compiled: list[int]) -> None:
         with Session(graph, once=True) as session:
             assert session.run(y, {count: times}) == expected * (1 - _NODES % 2 * 2)
             assert bool(compiled) == is_compiled
+
+
+def test_loops_and_branches_that_are_functions_do_not_have_all_compiled(compiled: list[int]) -> None:
+    with gm.Graph().as_default() as graph:
+        count = gm.placeholder(gm.int32, [], name="count")
+        total = gm.while_loop(
+            lambda number, total: gm.ops.less(number, count),
+            lambda number, total: (number + 1, total * 3 + number),
+            [gm.constant(0), gm.constant(np.int64(1).astype(np.int32))],
+        )[1]
+        total = gm.cond(gm.ops.less(count, 9), lambda: total + 1, lambda: total - 1)
+        _chain(gm.identity(total), gm.ops.neg)
+        y = gm.identity(graph.get_operations()[-1].outputs[0], name="y")
+    raised = RaiseControlFlow().apply(core_graph(graph)).graph
+    assert {node.op for node in raised} & {"While", "StatelessWhile"}
+    assert {node.op for node in raised} & {"If", "StatelessIf"}
+    with Session(graph) as session:
+        expected = session.run(y, {count: 5})
+    compiled.clear()
+    with Session(raised, once=True) as session:
+        assert session.run("y:0", {"count:0": 5}) == expected
+    assert not compiled
 
 
 @pytest.mark.parametrize("kind", ["assigns", "draws", "prints"])

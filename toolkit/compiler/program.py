@@ -150,6 +150,7 @@ class Program:
         is_part: it is a segment of a program: what it is given and gives may be dead.
         by_value: of a segment, the arguments that follow from shapes alone.
         beside: the programs that run in the same step, where there are several, or this is a part of one.
+        writes: whether its nodes may change a variable (`importer.effects`), once somebody has asked.
 
     Args:
         device_index: the device's number among those of its type.
@@ -216,6 +217,7 @@ class Program:
         self.is_part = False
         self.by_value: frozenset[int] = frozenset()
         self.beside: Sequence[Program] = ()
+        self.writes: bool | None = None
 
     def part(self, steps: list[Step], frames: list[StaticFrame], all_frames: list[StaticFrame]) -> Program:
         """A program of some of its steps, on the same device; see the attributes for what is given."""
@@ -229,6 +231,7 @@ class Program:
         made.num_results = 1 + max((s.index for s in steps if s.role is Role.RETVAL), default=-1)
         made.is_part = True
         made.beside = self.beside or (self,)
+        made.writes = None
         return made
 
 

@@ -36,8 +36,9 @@ TIMES = 4
 #: nodes after which is looked whether the step is cancelled, which takes as long as one of them; a few milliseconds
 _LOOK = 1024
 
-#: ops of which the functions are looked into
-_CALLS = frozenset({"PartitionedCall", "StatefulPartitionedCall"})
+#: ops of which the functions are looked into; turns of a loop are those of its functions, which are compiled themselves
+_CALLS = frozenset({"PartitionedCall", "StatefulPartitionedCall", "If", "StatelessIf", "Case", "StatelessCase", "While",
+                    "StatelessWhile"})  # fmt: skip
 
 
 class OnceExecutor(TokenExecutor):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any, cast
 
 from toolkit.compiler.context import RunningStep
@@ -121,14 +121,36 @@ def writes_variables(block: Block) -> bool:
 _PER_STEP = ("Stack", "TensorArray")
 
 
-def may_write(program: Program, running: RunningStep, seen: set[int] | None = None) -> bool:
-    """Whether a program may change a variable, or the functions that it calls."""
-    seen = set() if seen is None else seen
-    if id(program) in seen:
-        return False
-    seen.add(id(program))
-    if any(may_write(each, running, seen) for each in program.beside):
-        return True
+def may_write(program: Program, running: RunningStep) -> bool:
+    """Whether a program may change a variable, or one beside it, or the functions that they call.
+
+    Of each program that is found once: a step that is cut into segments asks for every one of them beside every other.
+    """
+    for each in _with_beside(program):
+        if each.writes is None:
+            each.writes = _writes(each, running, set())
+        if each.writes:
+            return True
+    return False
+
+
+def _with_beside(program: Program) -> Iterator[Program]:
+    seen: set[int] = set()
+    wanted = [program]
+    while wanted:
+        each = wanted.pop()
+        if id(each) not in seen:
+            seen.add(id(each))
+            yield each
+            wanted += each.beside
+
+
+def _writes(program: Program, running: RunningStep, seen: set[int]) -> bool:
+    """Whether a program's own nodes may change a variable.
+
+    Args:
+        seen: functions that are looked into already, by id.
+    """
     for step in program.steps:
         if step.role is not Role.KERNEL or step.node.op in READERS:
             continue
@@ -142,8 +164,11 @@ def may_write(program: Program, running: RunningStep, seen: set[int] | None = No
                 programs = [running.device_functions.program(step.node.graph.library, ref) for ref in refs]
             except GraphmillError:
                 return True
-            if any(may_write(each, running, seen) for each in programs):
-                return True
+            for called in (each for function in programs for each in _with_beside(function)):
+                if id(called) not in seen:
+                    seen.add(id(called))
+                    if _writes(called, running, seen):
+                        return True
         elif any(
             dtype.name == "resource" and src.op not in _NOT_VARIABLES
             for (src, _), dtype in zip(step.node.inputs, step.node.input_types, strict=True)
