@@ -50,10 +50,10 @@ def check(build: Build, work: Callable[[Session, Any], list[Any]], second: str =
         with gm.Graph().as_default() as graph:
             return graph, build(graph, first, other)
 
-    graph, parts = made(HERE, HERE)
+    graph, here = made(HERE, HERE)
     with Session(graph, precision="exact") as session:
-        wanted = work(session, parts)
-    far = perturbation.of_work(graph, lambda session: work(session, parts))
+        wanted = work(session, here)
+    far = perturbation.of_work(graph, lambda session: work(session, here))
     there, parts = made(THERE, second)
     with Session(there, devices={"GPU": 2}, **options) as session:
         got = work(session, parts)
