@@ -280,7 +280,7 @@ STAYS: dict[str, Callable[[Any, Any], Any]] = {
     "its weights are not finite": lambda v1, x: v1.matmul(x, _ONES * np.float32("nan")),
     "there is no 8-bit BatchMatMulV2": lambda v1, x: v1.matmul(x[None], _ONES[None]),
     "what it takes is constant": lambda v1, x: x + v1.matmul(_LINE, _LINE.T)[:4, :4],
-    "it is in a loop or a branch, or behind an effect": _switched,
+    "it is in a loop or a branch, or behind a call or an effect": _switched,
 }
 
 

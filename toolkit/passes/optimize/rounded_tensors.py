@@ -140,7 +140,7 @@ class _Finding:
         if work.is_fed(node):
             return "it is fed", None
         if not work.is_plain(node):
-            return "it is in a loop or a branch, or behind an effect", None
+            return "it is in a loop or a branch, or behind a call or an effect", None
         if work.constant(node.inputs[0]) is not None:
             return "what it takes is constant", None
         second = node.inputs[1].node
