@@ -203,9 +203,8 @@ class Emitted:
         ]
         lists = [*(operands for _, _, operands in emitter.calls), *prepared]
         found = {memory.start: memory.size for each in lists for _, memory, _ in each if isinstance(memory, Memory)}
-        for thing in emitter.keep:
-            if isinstance(thing, np.ndarray):
-                found[id(thing)] = thing.nbytes
+        arrays: list[Any] = [thing for thing in emitter.keep if isinstance(thing, np.ndarray)]
+        found |= {id(array): array.nbytes for array in arrays}
         for each in self.inner:
             found |= each.packed()
         return found
