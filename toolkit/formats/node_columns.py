@@ -183,20 +183,27 @@ class NodeColumns:
         _, places = np.unique(self.kinds.first[self.kind], return_index=True)
         return [self.example(graph, number) for number in sorted(ints(places))]
 
-    def upstream(self, roots: Iterable[int]) -> NDArray[np.bool_]:
-        """Which nodes these need, themselves among them."""
-        begins, sources = ints(self.begin), ints(self.source)
-        needed = bytearray(len(self))
+    def upstream(
+        self, roots: Iterable[int], source: NDArray[np.int32] | None = None, outside: int = 0
+    ) -> NDArray[np.bool_]:
+        """Which nodes these need, themselves among them.
+
+        Args:
+            source: by edge, in the place of the table's own.
+            outside: how many numbers behind those of the nodes stand in `source` for what comes from elsewhere.
+        """
+        begins, sources = ints(self.begin), ints(self.source if source is None else source)
+        needed = bytearray(len(self)) + b"\1" * outside
         stack = list(dict.fromkeys(roots))
         for root in stack:
             needed[root] = 1
         while stack:
             at = stack.pop()
-            for source in sources[begins[at] : begins[at + 1]]:
-                if not needed[source]:
-                    needed[source] = 1
-                    stack.append(source)
-        return np.frombuffer(needed, np.bool_)
+            for each in sources[begins[at] : begins[at + 1]]:
+                if not needed[each]:
+                    needed[each] = 1
+                    stack.append(each)
+        return np.frombuffer(needed, np.bool_)[: len(self)]
 
     def has_output(self, graph: Graph, name: str, index: int) -> bool:
         """See `UnmadeNodes.has_output`."""

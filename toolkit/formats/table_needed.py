@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from toolkit.formats.node_columns import CONTROL, NodeColumns, ints
+from toolkit.formats.node_columns import CONTROL, NodeColumns
 
 #: ops that cannot run: who waits for one that is fed waits for nothing
 _PLACEHOLDERS = ("Placeholder", "PlaceholderV2")
@@ -48,16 +48,4 @@ def needed(table: NodeColumns, fed: Sequence[tuple[int, int]], roots: Iterable[i
             if not output and table.kinds.all[int(table.kind[node])].op in _PLACEHOLDERS:
                 is_fed |= from_it & (table.index == CONTROL)
             source[is_fed] = count + number
-    begins, sources = ints(table.begin), ints(source)
-    seen = bytearray(count + len(fed))
-    seen[count:] = b"\1" * len(fed)
-    stack = list(dict.fromkeys(roots))
-    for root in stack:
-        seen[root] = 1
-    while stack:
-        at = stack.pop()
-        for each in sources[begins[at] : begins[at + 1]]:
-            if not seen[each]:
-                seen[each] = 1
-                stack.append(each)
-    return Needed(np.frombuffer(seen, np.bool_)[:count], source)
+    return Needed(table.upstream(roots, source, len(fed)), source)
