@@ -30,10 +30,11 @@ from toolkit.compiler.context import RunningStep
 from toolkit.compiler.turn import Turn
 from toolkit.target.load import processors
 
-#: seconds below which a step takes a turn only when other threads run steps, too: what a turn costs, for its code is in
-#: no near cache (15 of 250 microseconds), would be a lone caller's loss
+#: seconds below which a step takes a turn only when other threads run steps, too: a turn made a lone caller's steps of
+#: 250 microseconds 15 microseconds longer, several times what its code takes by itself; why is not known
 SHORT = 0.002
-#: seconds that a step must take for its turn to be worth a lock that is handed on: waking a thread takes a fifth of it
+#: seconds that a step must take for a turn: steps of 0.25 milliseconds gain by the line (tests/bench/README.md), those
+#: that are shorter were not measured in it, and the lock that is handed on would be more and more of them
 LEAST = 0.0002
 #: seconds from which on a step with loops takes no turn: others had better run beside it than wait for its end
 LONGEST = 1.0
