@@ -46,7 +46,7 @@ from toolkit.runtime.cancellation import CancellationManager
 from toolkit.runtime.compiled import CompiledStep, check_results, signature_of
 from toolkit.runtime.compiler import Compiler
 from toolkit.runtime.deadlines import DEADLINES
-from toolkit.runtime.devices import Device, local_devices, require_devices
+from toolkit.runtime.devices import Device, local_devices, require_devices, require_float8
 from toolkit.runtime.feeds import feed_array, taken_apart
 from toolkit.runtime.fetches import Fetches, graph_element
 from toolkit.runtime.inter_op import InterOpPool
@@ -90,7 +90,8 @@ class Session:
         threads: how many threads one oneDNN primitive uses; default: as many as there are processors.
         precision: "f32"; "tf32", on GPUs, for convolutions and matrix products that see 10 bits of a mantissa; "bf16"
             for those in bfloat16 with float32 sums; "fp16", on GPUs, for the same in float16, where what is beyond
-            65504 is infinity; or "exact" for the kernels that define the ops, alone (see: graphmill help numerics).
+            65504 is infinity; "fp8", on GPUs of compute capability 8.9 and later, for bf16 whose products with weights
+            take floats of 8 bits; or "exact" for the kernels that define the ops, alone (see: graphmill help numerics).
         limits: what all steps together may use; an `Allowance` to share it with other sessions. A step that wants
             more fails with RESOURCE_EXHAUSTED or DEADLINE_EXCEEDED.
         policy: what the graph may touch outside of the process. By default a `Model` that was read from a file may
@@ -154,6 +155,8 @@ class Session:
         self._pool = InterOpPool(inter_op_threads) if inter_op_threads else None
         force_tokens = force_tokens or self._pool is not None  # only that executor spreads its work
         settings = Settings.current(precision, threads, stages, processor, once=once)
+        if settings.float8:
+            require_float8(self.devices)
         self.access = Access(_default_policy(self.graph) if policy is None else policy)
         self._cancellation = CancellationManager()
         self._workers = self._make_workers(workers or LocalWorker, settings, force_tokens)
