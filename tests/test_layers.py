@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parent.parent
 # Lowest first. Render and tensorflow share a level and do not import each other.
 LEVELS = [
     ["schemas"],
-    ["toolkit.errors", "toolkit.printable"],
+    ["toolkit.errors", "toolkit.forks", "toolkit.printable"],
     ["toolkit.target"],
     ["toolkit.graph"],
     ["toolkit.formats"],

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import builtins
+import gc
 import importlib
 import os
+import subprocess
 import sys
 import threading
 import time
@@ -18,10 +20,11 @@ from tests.forks import child_says
 from tests.one_product import one_product
 from tests.patience import HUNG
 from toolkit import client as gm
+from toolkit import forks
+from toolkit.forks import free_in_children, held_over_forks
 from toolkit.graph import opdefs
-from toolkit.kernels import forks
+from toolkit.graph.garbage import no_collection
 from toolkit.kernels.cpu.native.compiler import INT64, JitCompiler, compiler
-from toolkit.kernels.forks import free_in_children
 from toolkit.runtime import planned
 from toolkit.runtime.session import Session
 
@@ -52,6 +55,118 @@ def test_locks_that_others_hold_are_free_in_a_child() -> None:
     assert not holder.lock.acquire(blocking=False)  # here nothing has changed
     over.set()
     thread.join()
+
+
+def test_a_fork_waits_until_nobody_is_within_a_lock_that_is_held_over_forks() -> None:
+    """Whoever holds one may wait for another, in any order; what they guard is whole in the child."""
+    first, second = held_over_forks(), held_over_forks()
+    begun, tables = threading.Barrier(3), ([0, 0], [0, 0])
+
+    def change(mine: Any, other: Any, table: list[int]) -> None:
+        with mine:
+            table[0] += 1
+            begun.wait(HUNG)
+            time.sleep(0.1)  # by then the other thread has begun to fork; if it had not waited, there would be a child
+            table[1] += 1
+        with other, mine:
+            table[0] += 1
+            table[1] += 1
+
+    threads = [
+        threading.Thread(target=change, args=(first, second, tables[0])),
+        threading.Thread(target=change, args=(second, first, tables[1])),
+    ]
+    for thread in threads:
+        thread.start()
+    begun.wait(HUNG)
+
+    def is_whole() -> bool:
+        return all(a == b for a, b in tables) and first.acquire(blocking=False) and second.acquire(blocking=False)
+
+    assert child_says(is_whole)
+    for thread in threads:
+        thread.join()
+    assert tables == ([2, 2], [2, 2]) and first.acquire(blocking=False) and second.acquire(blocking=False)
+
+
+def test_whoever_holds_a_lock_may_fork() -> None:
+    lock = held_over_forks()
+
+    def is_mine() -> bool:
+        lock.release()
+        found: list[bool] = []
+        thread = threading.Thread(target=lambda: found.append(lock.acquire(blocking=False)))
+        thread.start()
+        thread.join()
+        return found == [True]
+
+    lock.acquire()
+    assert child_says(is_mine)
+    lock.release()
+    assert child_says(lambda: lock.acquire(blocking=False))
+
+
+def test_a_fork_does_not_wait_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The holder may wait for the forking thread itself; the lock is free in the child, and here it is as before."""
+    monkeypatch.setattr(forks, "_LONGEST_WAIT", 0.01)
+    lock, others = held_over_forks(), held_over_forks()
+    held, over = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with lock:
+            held.set()
+            over.wait(HUNG)
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    assert held.wait(HUNG)
+    assert child_says(lambda: lock.acquire(blocking=False) and others.acquire(blocking=False))
+    assert not lock.acquire(blocking=False) and others.acquire(blocking=False)
+    others.release()
+    over.set()
+    thread.join()
+    assert lock.acquire(blocking=False)
+
+
+def test_a_child_collects_garbage_though_another_thread_makes_a_program() -> None:
+    begun, over = threading.Event(), threading.Event()
+
+    def make() -> None:
+        with no_collection():
+            begun.set()
+            over.wait(HUNG)
+
+    def collects() -> bool:
+        is_on = gc.isenabled()
+        with no_collection():
+            is_off = not gc.isenabled()
+        return is_on and is_off and gc.isenabled()
+
+    thread = threading.Thread(target=make)
+    thread.start()
+    assert begun.wait(HUNG)
+    assert not gc.isenabled()
+    assert child_says(collects)
+    with no_collection():
+        assert child_says(lambda: not gc.isenabled())
+    over.set()
+    thread.join()
+    assert gc.isenabled()
+
+
+def test_children_that_are_forked_while_threads_load_and_compile_run_models(tmp_path: Path) -> None:
+    """In a process that has imported and compiled nothing yet."""
+    draw = np.random.default_rng(0)
+    with gm.Graph().as_default() as graph:
+        x = ops.placeholder(np.float32, [2, 8, 8, 4], name="x")
+        y = ops.tanh(gm.conv2d(x, gm.constant(draw.uniform(-1, 1, (3, 3, 4, 8)).astype(np.float32)), 1, "SAME"))
+        y = gm.matmul(ops.reshape(y, [2, -1]), gm.constant(draw.uniform(-1, 1, (512, 16)).astype(np.float32)))
+        ops.identity(ops.square(y) * 2.0 + 1.0, name="y")
+    model = tmp_path / "model.pb"
+    model.write_bytes(graph.as_graph_def().SerializeToString())
+    command = [sys.executable, "-m", "tests.runtime.fork_while_loading", str(model), "1"]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert ended.returncode == 0, ended.stdout + ended.stderr
 
 
 def test_a_child_knows_ops_that_another_thread_was_decoding(monkeypatch: pytest.MonkeyPatch) -> None:

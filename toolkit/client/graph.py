@@ -19,6 +19,7 @@ from toolkit.client.operation import Operation
 from toolkit.client.static_shapes import GrowingShapes
 from toolkit.client.tensor import Tensor
 from toolkit.errors import ArgumentTypeError, ArgumentValueError, FinalizedError, GraphError, did_you_mean
+from toolkit.forks import free_in_children
 from toolkit.graph.attrs import encode
 from toolkit.graph.device import DeviceSpec
 from toolkit.graph.graph import Graph as CoreGraph
@@ -107,6 +108,7 @@ class Graph:
         self._finalized = False
         self._op_seeds = 0
         self._lock = threading.RLock()
+        free_in_children(self, "_lock")
 
     @staticmethod
     def present_shape(shape: Shape) -> Any:

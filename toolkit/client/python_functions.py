@@ -7,16 +7,16 @@ token alone, so whoever reads it finds nothing.
 from __future__ import annotations
 
 import itertools
-import threading
 import weakref
 from collections.abc import Callable
 from typing import Any
 
 from toolkit.client.graph import Graph
+from toolkit.forks import held_over_forks
 
 _KEPT = "toolkit.client.python_functions"
 _numbers = itertools.count()
-_lock = threading.Lock()
+_lock = held_over_forks()
 _known: weakref.WeakValueDictionary[str, PythonFunction] = weakref.WeakValueDictionary()
 
 

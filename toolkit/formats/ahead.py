@@ -13,6 +13,8 @@ import stat
 import threading
 from io import FileIO
 
+from toolkit.forks import held_over_forks
+
 #: bytes from which on a file takes longer to read (some 2 ms) than a thread to start, with much room
 WORTH = 4 << 20
 #: what protocol buffers refuse is not read at all
@@ -54,7 +56,7 @@ class _Ahead:
         return found[1] if found is not None and found[0] == _identity(status) else None
 
 
-_lock = threading.Lock()
+_lock = held_over_forks()
 _current: _Ahead | None = None
 
 

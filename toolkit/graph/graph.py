@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from schemas import graph_pb2, node_def_pb2, versions_pb2
 from toolkit.errors import GraphError, did_you_mean
+from toolkit.forks import held_over_forks
 from toolkit.graph import opdefs
 from toolkit.graph.attrs import encode
 from toolkit.graph.functions import FunctionLibrary
@@ -20,7 +20,7 @@ from toolkit.graph.unmade import UnmadeNodes
 #: what we write into new graphs: the producer version of TensorFlow 2.21, readable since 1.12's minimum
 PRODUCER = 2474
 #: held while the nodes of a graph are made
-_making = threading.RLock()
+_making = held_over_forks()
 
 
 class Graph:

@@ -7,7 +7,6 @@ The data (`schemas/ops.pb.xz`) holds the signature of every op TensorFlow regist
 from __future__ import annotations
 
 import functools
-import os
 import threading
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from typing import Any
 
 from schemas import op_def_pb2, unpacked
 from toolkit.errors import GraphError, GraphmillError, did_you_mean
+from toolkit.forks import free_in_children
 from toolkit.graph import attrs as attr_codec
 from toolkit.graph import plugins
 from toolkit.graph.dtypes import DType, from_enum
@@ -179,11 +179,7 @@ class _Registry:
         self.origins: dict[str, str] = {}
         self._ready: dict[str, OpDef] = {}
         self._lock = threading.Lock()
-        os.register_at_fork(after_in_child=self._renew_lock)
-
-    def _renew_lock(self) -> None:
-        """A child has none of the threads that may have been decoding when its parent forked."""
-        self._lock = threading.Lock()
+        free_in_children(self, "_lock")  # a fork does not wait until all are decoded
 
     def protos(self) -> dict[str, op_def_pb2.OpDef]:
         if self._protos is None:

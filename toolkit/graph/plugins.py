@@ -18,7 +18,6 @@ from __future__ import annotations
 import importlib.util
 import os
 import sys
-import threading
 import traceback
 from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager
@@ -28,6 +27,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from toolkit.errors import GraphmillError, UsageError, did_you_mean
+from toolkit.forks import held_over_forks
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -47,7 +47,7 @@ class Plugin:
     module: ModuleType
 
 
-_lock = threading.RLock()
+_lock = held_over_forks()
 _loaded: dict[str, Plugin] = {}
 _importing: list[tuple[str, str]] = []
 _folders: list[Path] = []

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from queue import SimpleQueue
 from typing import Any, Protocol
 
+from toolkit.forks import held_over_forks
 from toolkit.kernels.device_memory import DeviceMemory
 
 #: what waits for a copy and gives it
@@ -49,7 +50,7 @@ class _Arrivals:
 
 
 _threads: dict[int, _Arrivals] = {}
-_lock = threading.Lock()
+_lock = held_over_forks()
 
 
 def hand_over(memory: DeviceMemory, wait: Wait, receiver: Receiver) -> None:

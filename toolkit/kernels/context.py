@@ -158,7 +158,7 @@ class RefVariable:
     returns, holding `lock`.
     """
 
-    __slots__ = ("dtype", "lock", "name", "shape", "value")
+    __slots__ = ("__weakref__", "dtype", "lock", "name", "shape", "value")
 
     def __init__(self, name: str, dtype: Any, shape: Any, lock: Any):
         self.name = name

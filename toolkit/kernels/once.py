@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable
 from typing import ParamSpec, TypeVar, cast
 
-from toolkit.kernels.forks import free_in_children
+from toolkit.forks import free_in_children
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")

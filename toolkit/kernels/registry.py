@@ -31,12 +31,12 @@ from __future__ import annotations
 import enum
 import importlib
 import pkgutil
-import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from toolkit.errors import GraphError, InvalidArgumentError, UnimplementedError, did_you_mean
+from toolkit.forks import held_over_forks
 from toolkit.graph import arity, dtypes, opdefs, plugins
 from toolkit.graph.dtypes import DType
 from toolkit.graph.functions import FunctionLibrary
@@ -216,7 +216,7 @@ further: list[Callable[[str, str], Iterable[Kernel]]] = []
 _loaded: set[str] = set()
 #: (op, device type) whose modules have been imported, though not all modules of the device type
 _loaded_ops: set[tuple[str, str]] = set()
-_load_lock = threading.RLock()
+_load_lock = held_over_forks()
 
 
 def kernel(

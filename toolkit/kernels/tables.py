@@ -17,6 +17,7 @@ from toolkit.errors import (
     UnimplementedError,
     os_status,
 )
+from toolkit.forks import free_in_children
 from toolkit.graph.dtypes import DType
 from toolkit.graph.shape import SCALAR, Shape
 from toolkit.kernels.types import Array
@@ -57,6 +58,7 @@ class LookupTable:
         self.value_shape = value_shape
         self.fixed = fixed
         self.lock = threading.RLock()
+        free_in_children(self, "lock")
         self.initialized = not fixed
         self._names = ("empty_key", "deleted_key")
         self._forbidden = [self._name(k) for k in forbidden]

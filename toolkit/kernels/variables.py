@@ -19,6 +19,7 @@ from typing import Any, cast
 import numpy as np
 
 from toolkit.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError
+from toolkit.forks import free_in_children
 from toolkit.graph import dtypes
 from toolkit.graph.dtypes import DType
 from toolkit.graph.shape import Shape
@@ -34,13 +35,14 @@ _SOLE_OWNER = 2
 class Variable:
     """A resource variable. `value` is None until it is initialised; hold `lock` to write."""
 
-    __slots__ = ("dtype", "lock", "name", "shape", "value")
+    __slots__ = ("__weakref__", "dtype", "lock", "name", "shape", "value")
 
     def __init__(self, name: str, dtype: DType, shape: Shape):
         self.name = name
         self.dtype = dtype
         self.shape = shape
         self.lock = threading.RLock()
+        free_in_children(self, "lock")
         self.value: Any = None
 
     def __deepcopy__(self, memo: Any) -> Variable:
@@ -56,7 +58,9 @@ VARIABLE = "Var"
 
 def make_ref_variable(name: str, dtype: DType, shape: Shape) -> RefVariable:
     """An uninitialised ref variable."""
-    return RefVariable(name, dtype, shape, threading.RLock())
+    made = RefVariable(name, dtype, shape, threading.RLock())
+    free_in_children(made, "lock")
+    return made
 
 
 def writable(cell: Cell) -> Array:

@@ -14,6 +14,7 @@ from contextlib import contextmanager, nullcontext
 from typing import Any, Protocol
 
 from toolkit.errors import CancelledError, DeadlineExceededError
+from toolkit.forks import free_in_children
 from toolkit.limits.account import Account
 from toolkit.limits.exhaustion import exhaustion
 from toolkit.limits.limits import Limits, time_text
@@ -49,6 +50,7 @@ class Allowance:
         self._sessions: weakref.WeakSet[Any] = weakref.WeakSet()
         self._inside: dict[int, bool] = {}  # threads in a step, and whether they were interrupted
         self._lock = threading.Lock()
+        free_in_children(self, "_lock")
         self._done = threading.Event()
         if limits.time is not None:
             deadline = time.monotonic() + limits.time

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import BinaryIO, cast
 
 from toolkit.errors import InvalidArgumentError, NotFoundError, OpError, PermissionDeniedError, UnimplementedError
+from toolkit.forks import free_in_children
 from toolkit.formats.bundle.remote import knows
 from toolkit.formats.io import open_regular
 from toolkit.policy import linkless
@@ -46,6 +47,7 @@ class Access:
     def __init__(self, policy: Policy):
         self._policy = policy
         self._lock = threading.Lock()
+        free_in_children(self, "_lock")
 
     @property
     def policy(self) -> Policy:

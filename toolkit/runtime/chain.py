@@ -16,7 +16,7 @@ from typing import Any, Protocol, runtime_checkable
 from toolkit.compiler.segments.beside import runs_in_order
 from toolkit.compiler.segments.schedule import StepSchedule
 from toolkit.compiler.segments.scheduling import schedule_of
-from toolkit.kernels.forks import free_in_children
+from toolkit.forks import free_in_children
 from toolkit.runtime.failures import root_cause
 from toolkit.runtime.probes.base import Manner, Probe, manner_of
 from toolkit.runtime.rendezvous import LocalRendezvous

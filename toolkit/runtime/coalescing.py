@@ -13,7 +13,6 @@ row depends on its own example alone is not known here.
 
 from __future__ import annotations
 
-import itertools
 import threading
 import time
 from collections import deque
@@ -33,8 +32,8 @@ from toolkit.errors import (
     InvalidArgumentError,
     UsageError,
 )
+from toolkit.forks import renew_in_children
 from toolkit.graph.node import Output
-from toolkit.kernels.forks import renew_in_children
 from toolkit.kernels.types import Array
 from toolkit.runtime.feeds import placeholder_shape
 from toolkit.runtime.fetches import Fetches
@@ -124,7 +123,7 @@ class Coalescer:
         """
         future = self.submit(*values)
         try:
-            return future.result(None if timeout_ms is None else min(timeout_ms / 1000, threading.TIMEOUT_MAX))
+            return future.result(None if timeout_ms is None else timeout_ms / 1000)
         except TimeoutError:
             if future.done() and not future.cancelled():  # this very moment, or it is the step's own error
                 return future.result()
@@ -234,11 +233,9 @@ class Coalescer:
 
     def _fitting(self) -> list[CoalescedRequest]:
         """The first request, and those after it that can be put together with it, in their order."""
-        first = self._queue[0]
+        first, *others = self._queue
         batch, count = [first], first.count
-        for request in itertools.islice(self._queue, 1, None):
-            if count >= self._most:
-                break  # of many that wait, only the first are looked at
+        for request in others:
             if request.kind == first.kind and count + request.count <= self._most and not request.future.cancelled():
                 batch.append(request)
                 count += request.count

@@ -10,6 +10,7 @@ from toolkit.compiler.program import Program
 from toolkit.compiler.settings import Settings
 from toolkit.compiler.signatures import FunctionTypes, check_types
 from toolkit.errors import InvalidArgumentError
+from toolkit.forks import free_in_children
 from toolkit.graph.attrs import FuncRef, encode
 from toolkit.graph.bodies import FunctionBody, instantiate
 from toolkit.graph.device import DeviceSpec
@@ -17,7 +18,6 @@ from toolkit.graph.functions import FunctionLibrary
 from toolkit.graph.graph import Graph
 from toolkit.graph.node import Node
 from toolkit.kernels import device_types
-from toolkit.kernels.forks import free_in_children
 from toolkit.passes.memory_types import MemoryTypes
 
 if TYPE_CHECKING:

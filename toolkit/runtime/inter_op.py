@@ -16,7 +16,7 @@ from typing import Any
 
 from toolkit.compiler.settings import MAX_THREADS
 from toolkit.errors import UsageError
-from toolkit.kernels.forks import renew_in_children
+from toolkit.forks import renew_in_children
 
 #: a kernel that takes less is run where it is: handing it over and back costs some 30 microseconds
 HEAVY_NS = 100_000

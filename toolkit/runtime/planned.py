@@ -23,9 +23,9 @@ from toolkit.compiler.program import Program
 from toolkit.compiler.settings import Settings
 from toolkit.compiler.stages import StagesError
 from toolkit.errors import CancelledError, DeadlineExceededError, GraphmillError
+from toolkit.forks import free_in_children
 from toolkit.kernels.context import DEAD
 from toolkit.kernels.device_memory import DeviceArray
-from toolkit.kernels.forks import free_in_children
 from toolkit.limits.account import current
 from toolkit.limits.exhaustion import exhaustion
 from toolkit.runtime.probes.base import Manner, manner_of

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from toolkit.errors import AlreadyExistsError, InvalidArgumentError, NotFoundError, UsageError
+from toolkit.forks import free_in_children, held_over_forks
 
 T = TypeVar("T")
 
@@ -26,6 +27,7 @@ class ResourceManager:
         self._default = default_container
         self._containers: dict[str, dict[tuple[type, str], object]] = {}
         self._lock = threading.RLock()
+        free_in_children(self, "_lock")
         self._reactions: list[tuple[tuple[type, ...], Callable[[Any], None]]] = []
         self.generation = 0
 
@@ -112,7 +114,7 @@ class ResourceManager:
 
 
 _shared: dict[str, ResourceManager] = {}
-_shared_lock = threading.Lock()
+_shared_lock = held_over_forks()
 SHARED_PREFIX = "local://"
 
 

@@ -13,7 +13,7 @@ from toolkit.compiler.segments.cut import Segmented, segmented
 from toolkit.compiler.segments.schedule import ScheduledPart
 from toolkit.compiler.segments.waits import Together
 from toolkit.compiler.settings import Settings
-from toolkit.kernels.forks import free_in_children
+from toolkit.forks import free_in_children
 from toolkit.runtime.planned import CompiledExecutor
 from toolkit.runtime.probes.base import Manner, manner_of
 from toolkit.runtime.step import DeviceStep

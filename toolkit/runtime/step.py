@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from toolkit.errors import CancelledError
+from toolkit.forks import held_over_forks
 from toolkit.kernels.context import RefVariable
 from toolkit.kernels.variables import Variable, on_host
 from toolkit.runtime.cancellation import CancellationManager
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_creation = threading.Lock()
+_creation = held_over_forks()
 
 
 class DeviceStep:

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from toolkit.kernels.forks import free_in_children
+from toolkit.forks import free_in_children
 from toolkit.runtime.compiled import CompiledStep
 from toolkit.runtime.once import TooMuchError
 from toolkit.runtime.probes.base import Probe

@@ -18,6 +18,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from toolkit.forks import free_in_children
+
 #: seconds between two looks, for /proc/stat counts in hundredths
 INTERVAL = 0.25
 #: share of the time between two looks that this process must have run: what was while it waited is no sign of what is
@@ -141,6 +143,7 @@ class Load:
     ):
         self._look, self._limit, self._clock = look, limit, clock
         self._lock = threading.Lock()
+        free_in_children(self, "_lock")
         self._before = look()
         self.due = clock() + INTERVAL
         self._crowded = 0.0  # seconds for which looks have wanted fewer threads than are used

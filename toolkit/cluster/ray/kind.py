@@ -10,7 +10,6 @@ from __future__ import annotations
 import atexit
 import contextlib
 import os
-import threading
 from collections.abc import Generator, Sequence
 
 from schemas import cluster_pb2, config_pb2
@@ -19,12 +18,13 @@ from toolkit.cluster.ray.connection import SCHEME, address_of
 from toolkit.cluster.ray.engine import RayEngine
 from toolkit.cluster.ray.session import RaySession
 from toolkit.cluster.specification import from_environment
+from toolkit.forks import held_over_forks
 from toolkit.formats.cluster import Cluster, Task
 from toolkit.graph.device import DeviceSpec
 from toolkit.graph.graph import Graph
 from toolkit.policy.rules import Policy
 
-_lock = threading.RLock()
+_lock = held_over_forks()
 _engines: dict[tuple[str, bytes], RayEngine] = {}
 #: engines that were made for a target, whatever the session's configuration says
 _given: dict[str, RayEngine] = {}

@@ -18,9 +18,9 @@ from toolkit.compiler.importer.effects import HANDLES
 from toolkit.compiler.importer.lift import IDENTITIES
 from toolkit.compiler.program import Program, Role, Step
 from toolkit.compiler.segments.loops import Loops, goes_around, loops_of, why_alone
+from toolkit.forks import free_in_children
 from toolkit.graph.frames import StaticFrame
 from toolkit.graph.partitioned import RECV_OPS
-from toolkit.kernels.forks import free_in_children
 from toolkit.kernels.registry import Kind
 
 _SPREAD = "which waits for others or is spread over devices"

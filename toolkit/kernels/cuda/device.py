@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from toolkit.errors import InternalError
+from toolkit.forks import held_over_forks
 from toolkit.graph.device import DeviceSpec
 from toolkit.graph.node import Node
 from toolkit.kernels.cuda import settings
@@ -329,7 +330,7 @@ class CudaDevice:
 
 # -- which devices there are ---------------------------------------------------------------------------------------
 
-_lock = threading.RLock()
+_lock = held_over_forks()
 
 
 def device(index: int) -> CudaDevice:

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Sequence
 
 from toolkit.errors import FailedPreconditionError, InvalidArgumentError
+from toolkit.forks import free_in_children
 from toolkit.graph.dtypes import DType
 from toolkit.kernels.context import StepContext
 from toolkit.kernels.datasets.base import Dataset, Element, Next, Run
@@ -21,6 +22,7 @@ class Iterator:
     def __init__(self, types: Sequence[DType]):
         self.types = list(types)
         self._lock = threading.RLock()
+        free_in_children(self, "_lock")
         self._run: Run | None = None
         self._next: Next | None = None
 

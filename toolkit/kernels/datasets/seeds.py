@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 
+from toolkit.forks import free_in_children
 from toolkit.kernels.random.philox import WordStream
 
 
@@ -20,6 +21,7 @@ class SeedGenerator:
         self._random = WordStream.seeded(seed, seed2)
         self._reshuffle = reshuffle
         self._lock = threading.Lock()
+        free_in_children(self, "_lock")
 
     def next(self) -> tuple[int, int]:
         if not self._reshuffle:

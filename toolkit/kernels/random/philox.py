@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from toolkit.forks import free_in_children
 from toolkit.kernels.types import Array
 
 _MASK = np.uint64(0xFFFFFFFF)
@@ -160,6 +161,7 @@ class GuardedPhilox:
         first = Philox.seeded(*_seeds_or_entropy(seed, seed2))
         self._key, self._counter = first.key, first.counter
         self._lock = threading.Lock()
+        free_in_children(self, "_lock")
 
     def reserve(self, blocks: int) -> Philox:
         """A generator at the present place, which moves on by `blocks`."""

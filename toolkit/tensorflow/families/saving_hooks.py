@@ -5,12 +5,12 @@
 from __future__ import annotations
 
 import os
-import threading
 from typing import Any, ClassVar
 
 from schemas import config_pb2, event_pb2, summary_pb2
 from toolkit.client import context
 from toolkit.client.train.global_step import get_global_step
+from toolkit.forks import held_over_forks
 from toolkit.tensorflow.deprecation import log
 from toolkit.tensorflow.families.session_hooks import (
     SecondOrStepTimer,
@@ -30,7 +30,7 @@ class FileWriterCache:
     """The writer of each folder, made when it is first asked for."""
 
     _cache: ClassVar[dict[str, FileWriter]] = {}
-    _lock = threading.RLock()
+    _lock = held_over_forks()
 
     @staticmethod
     def clear() -> None:

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import ctypes
 import os
-import threading
-import weakref
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+from toolkit.forks import held_over_forks, renew_in_children
 from toolkit.formats.code_cache import CodeCache, cache_of_user, is_cached
 from toolkit.kernels.once import once
 from toolkit.target import processor
@@ -22,12 +21,6 @@ from toolkit.target import processor
 INT32, INT64 = ctypes.c_int, ctypes.c_int64  # what functions return
 _OPTIMIZATION = 2
 _MAX_FUNCTIONS = 4096  # compiled functions that are kept for the next plan that wants the same
-
-
-#: seconds that a fork waits at most for a function that another thread compiles; the largest take about one
-_FORK_WAITS = 10.0
-
-_compilers: weakref.WeakSet[JitCompiler] = weakref.WeakSet()
 
 
 class JitCompiler:
@@ -42,6 +35,7 @@ class JitCompiler:
         import llvmlite
         import llvmlite.binding as llvm
 
+        _hold_lock_of(llvm)
         llvm.initialize_native_target()
         llvm.initialize_native_asmprinter()
         self._llvm: Any = llvm
@@ -63,9 +57,8 @@ class JitCompiler:
         self._made = 0
         self._coming: set[str] = set()
         self._beside = ThreadPoolExecutor(1, "graphmill-compiler")
-        self._lock = threading.RLock()
-        self._is_held = False
-        _compilers.add(self)
+        self._lock = held_over_forks()
+        renew_in_children(self)
 
     def has_avx512(self) -> bool:
         """Whether there are 32 registers of 16 floats."""
@@ -89,19 +82,8 @@ class JitCompiler:
                 self._functions.move_to_end(text)
             return known
 
-    def before_fork(self) -> None:
-        """Have nobody be within LLVM, which has locks of its own, when the process is copied."""
-        self._is_held = self._lock.acquire(timeout=_FORK_WAITS)
-
-    def after_fork(self) -> None:
-        """Go on."""
-        if self._is_held:
-            self._is_held = False
-            self._lock.release()
-
-    def in_child(self) -> None:
+    def renew(self) -> None:
         """Go on in a child, without the thread that compiles beside others."""
-        self._is_held, self._lock = False, threading.RLock()
         self._coming, self._beside = set(), ThreadPoolExecutor(1, "graphmill-compiler")
 
     def prepare(self, texts: Sequence[str]) -> None:
@@ -177,19 +159,12 @@ def is_enabled() -> bool:
     return os.environ.get("GRAPHMILL_NATIVE", "") != "off"
 
 
-def _of_each(method: Callable[[JitCompiler], None]) -> Callable[[], None]:
-    def call() -> None:
-        for each in list(_compilers):
-            method(each)
-
-    return call
-
-
-os.register_at_fork(
-    before=_of_each(JitCompiler.before_fork),
-    after_in_parent=_of_each(JitCompiler.after_fork),
-    after_in_child=_of_each(JitCompiler.in_child),
-)
+def _hold_lock_of(llvm: Any) -> None:
+    """Have no other thread be within LLVM, which has locks of its own, when the process is copied: whatever is freed
+    calls it, too."""
+    lock = getattr(getattr(getattr(llvm.ffi, "lib", None), "_lock", None), "_lock", None)
+    if lock is not None:
+        held_over_forks(lock)
 
 
 @once

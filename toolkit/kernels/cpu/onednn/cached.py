@@ -15,6 +15,7 @@ from weakref import ref
 
 import numpy as np
 
+from toolkit.forks import free_in_children
 from toolkit.graph import dtypes
 from toolkit.kernels.cpu import guard
 from toolkit.kernels.cpu.addresses import aligned
@@ -179,6 +180,7 @@ class _Recent:
         self._most = most
         self._found: OrderedDict[Hashable, Any] = OrderedDict()
         self._lock = threading.Lock()
+        free_in_children(self, "_lock")
 
     def get(self, key: Hashable, make: Callable[[], Any]) -> Any:
         """What was made for the key; None where oneDNN refused, which is not tried again."""
@@ -209,6 +211,7 @@ class _Packed:
         self._held = 0
         self._found: OrderedDict[tuple[int, int], tuple[Any, Kept, Array]] = OrderedDict()
         self._lock = threading.RLock()  # an array may die while a thread is in here
+        free_in_children(self, "_lock")
 
     def get(self, array: Array, conversion: Kept, size: int) -> Array:
         """The array in the other layout, of so many bytes; converted again each time when the array may change."""

@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from toolkit.forks import held_over_forks
 from toolkit.kernels.cpu import guard
 from toolkit.kernels.once import once
 from toolkit.target import processor
@@ -102,6 +103,9 @@ class OneDnnError(Exception):
 class Library:
     """The loaded library with one CPU engine.
 
+    All but executing is done by one thread at a time, by none when the process is forked: the library has locks of its
+    own around what it makes and keeps, and a child's would stay locked.
+
     Attributes:
         execute: `dnnl_primitive_execute` without prototype checks, for prepared arguments; returns the status.
         execute_held: the same without letting other Python threads run meanwhile. Taking the interpreter back can
@@ -112,6 +116,7 @@ class Library:
 
     def __init__(self, path: str):
         self.path = path
+        self._lock: Any = held_over_forks()
         self._c: Any = ctypes.CDLL(path)
         for name, parameters in _PROTOTYPES.items():
             function = getattr(self._c, name)
@@ -142,7 +147,8 @@ class Library:
 
     def call(self, name: str, *args: Any) -> None:
         """Raises OneDnnError when the function does not succeed."""
-        status = getattr(self._c, name)(*args)
+        with self._lock:
+            status = getattr(self._c, name)(*args)
         if status:
             raise OneDnnError(name, status)
 

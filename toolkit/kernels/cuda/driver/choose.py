@@ -7,17 +7,17 @@
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Generator
 from contextlib import contextmanager
 
 from toolkit.errors import UsageError
+from toolkit.forks import held_over_forks
 from toolkit.kernels.cuda.driver.base import Driver
 
 VARIABLE = "GRAPHMILL_CUDA"
 _EXPECTED = "expected off, fake, fake:N, each with ,seed=S or ,memory=BYTES"
 
-_lock = threading.RLock()
+_lock = held_over_forks()
 #: what the variable said, to the driver, or why there is none
 _known: dict[str, tuple[Driver | None, str]] = {}
 #: for tests
