@@ -23,8 +23,9 @@ How far the roundings of a node reach, as a root of the mean square (u from `tes
 
 A result below the smallest number with all digits may be taken as 0.
 
-Where products are made of factors in bfloat16 or float16 (`precision="bf16"`, "fp16"), each factor is off by that
-type's u, and so is each number that is kept in it; sums stay sums in float32 (`graphmill help numerics`).
+Where products are made of factors in bfloat16, float16 or e4m3 (`precision="bf16"`, "fp16", "fp8"), each factor is off
+by that type's u, and so is each number that is kept in it; sums stay sums in float32 (`graphmill help numerics`). Of
+fp8 that is more than there is: what is kept, and products of computed tensors, have bfloat16's.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ _RUNS = 12
 #: enough for the largest of many numbers: that three of them show less than a fifth in 4 runs has a chance of 3e-8
 _FEW_RUNS = 4
 #: types of factors, by the precision
-_NARROW: dict[str, Any] = {"bf16": ml_dtypes.bfloat16, "fp16": np.float16}
+_NARROW: dict[str, Any] = {"bf16": ml_dtypes.bfloat16, "fp16": np.float16, "fp8": ml_dtypes.float8_e4m3fn}
 
 Work = Callable[..., list[Any]]
 

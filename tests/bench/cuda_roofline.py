@@ -102,7 +102,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--markdown", metavar="FILE", help="also write the table")
     args = parser.parse_args(arguments)
     card = next(each for each in CARDS if each.name == args.card)
-    wanted = [each for name, each in WORKLOADS.items() if not args.only or any(text in name for text in args.only)]
+    wanted = [
+        each
+        for name, each in WORKLOADS.items()
+        if each.precision in card.flops and (not args.only or any(text in name for text in args.only))
+    ]
     peaks = ", ".join(f"{flops / 1e12:.0f} TFLOP/s {precision}" for precision, flops in card.flops.items())
     rows = [
         f"{card.name}: {card.bandwidth / 1e12:.2f} TB/s, {peaks} (dense); times in ms",

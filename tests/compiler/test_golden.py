@@ -20,6 +20,8 @@ from tests.compiler.golden_case import (
 )
 from toolkit.kernels.cpu.native.compiler import compiler
 from toolkit.kernels.cpu.onednn.library import library
+from toolkit.kernels.cuda.driver import choose
+from toolkit.kernels.cuda.driver.fake import FakeDriver
 
 _CASES = cases()
 #: passes that look at a program and change nothing; that they refuse one is what they are for
@@ -34,7 +36,8 @@ def _libraries() -> None:
 
 @pytest.mark.parametrize("case", _CASES, ids=lambda case: case.name)
 def test_golden(case: Case, request: pytest.FixtureRequest) -> None:
-    after = case.run()
+    with choose.using(FakeDriver()):  # some passes ask the library of GPUs what it can
+        after = case.run()
     if request.config.getoption("--update-golden"):
         case.file.write_text(case.before + after, encoding="utf-8")
     else:

@@ -181,7 +181,7 @@ def test_settings_are_checked() -> None:
         gm.constant(1.0)
     with pytest.raises(
         UsageError,
-        match=r"'f16' is not a precision; did you mean 'fp16' or 'bf16'\? Expected f32, tf32, bf16, fp16, exact",
+        match=r"'f16' is not a precision; did you mean 'fp16' or 'bf16'\? Expected f32, tf32, bf16, fp16, fp8, exact",
     ):
         Session(graph, precision="f16")
     with pytest.raises(UsageError, match="0 threads"):

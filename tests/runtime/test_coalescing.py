@@ -311,3 +311,37 @@ def test_a_child_answers_its_own_callers(session: Session) -> None:
     held.go.set()
     for future, rows in ((first, _rows(1)), (second, _rows(2))):
         assert future.result(HUNG).tolist() == (2 * rows).tolist()
+
+
+class Counting:
+    """What a request is like, and how often somebody asked."""
+
+    asked = 0
+
+    def __init__(self, kind: Any):
+        self.kind = kind
+
+    def __eq__(self, other: object) -> bool:
+        Counting.asked += 1
+        return isinstance(other, Counting) and self.kind == other.kind
+
+    def __hash__(self) -> int:
+        return hash(self.kind)
+
+
+def test_of_many_that_wait_each_step_looks_at_the_first_alone(
+    session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    batched = session.batched("y:0", ["x:0"], max_batch=4)
+    held = _held(batched)
+    first = batched.submit(_rows(0))
+    assert held.begun.acquire(timeout=HUNG)
+    others = [batched.submit(_rows(float(number))) for number in range(400)]
+    for request in batched._queue:  # pyright: ignore[reportPrivateUsage]
+        request.kind = Counting(request.kind)  # type: ignore[assignment]
+    monkeypatch.setattr(Counting, "asked", 0)
+    held.go.set()
+    for number, other in enumerate(others):
+        np.testing.assert_array_equal(other.result(HUNG), 2 * _rows(float(number)))
+    first.result(HUNG)
+    assert Counting.asked <= len(others)

@@ -124,6 +124,6 @@ def test_only_defining_kernels_are_taken() -> None:
 def test_an_unknown_precision() -> None:
     with pytest.raises(
         UsageError,
-        match=r"'f16' is not a precision; did you mean 'fp16' or 'bf16'\? Expected f32, tf32, bf16, fp16, exact",
+        match=r"'f16' is not a precision; did you mean 'fp16' or 'bf16'\? Expected f32, tf32, bf16, fp16, fp8, exact",
     ):
         Session(gm.Graph(), precision="f16")

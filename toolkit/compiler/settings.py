@@ -12,8 +12,8 @@ from toolkit.target.target import Target
 
 #: threads that one thing of a session may be given; more than any machine has processors
 MAX_THREADS = 1024
-PRECISIONS = ("f32", "tf32", "bf16", "fp16", "exact")
-_NARROW = {"bf16": "BF16", "fp16": "F16"}
+PRECISIONS = ("f32", "tf32", "bf16", "fp16", "fp8", "exact")
+_NARROW = {"bf16": "BF16", "fp16": "F16", "fp8": "BF16"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,8 +29,10 @@ class Settings:
     verify: make sure behind every pass that the program is well-formed; where it is not, that is an error.
     precision: "f32"; "bf16" for convolutions and matrix products with half the memory and twice the speed where
         the processor or the GPU has it, and two or three significant digits; "fp16", which on GPUs is bf16 in float16,
-        with a digit more and nothing beyond 65504, and elsewhere f32; "tf32", which is f32 but for convolutions and
-        matrix products on GPUs, whose tensor cores take 10 bits of the mantissa and are several times as fast; or
+        with a digit more and nothing beyond 65504, and elsewhere f32; "fp8", which on GPUs is bf16 but for products
+        with weights, of floats of 8 bits with a factor for each tensor and one digit, and elsewhere f32; "tf32", which
+        is f32 but for convolutions and matrix products on GPUs, whose tensor cores take 10 bits of the mantissa and are
+        several times as fast; or
         "exact" for the kernels that define the ops and nothing that computes otherwise: no oneDNN, no machine code, no
         Winograd, no folded weights (numerics.txt).
     stages: a folder that programs are written to, in text form, after each pass.
@@ -76,6 +78,11 @@ class Settings:
         from toolkit.kernels import tensors
 
         return getattr(tensors, _NARROW[self.precision])
+
+    @property
+    def float8(self) -> bool:
+        """Whether products with weights may take 8-bit floats on GPUs."""
+        return self.precision == "fp8"
 
     @staticmethod
     def current(

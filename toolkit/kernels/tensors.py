@@ -10,6 +10,8 @@ import numpy as np
 F32 = np.dtype(np.float32)
 F16 = np.dtype(np.float16)
 BF16 = np.dtype(ml_dtypes.bfloat16)
+#: 4 bits of exponent, 3 of mantissa, no infinity
+F8 = np.dtype(ml_dtypes.float8_e4m3fn)
 
 
 def row_major(shape: Sequence[int]) -> tuple[int, ...]:

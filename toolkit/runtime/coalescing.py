@@ -13,6 +13,7 @@ row depends on its own example alone is not known here.
 
 from __future__ import annotations
 
+import itertools
 import threading
 import time
 from collections import deque
@@ -123,7 +124,7 @@ class Coalescer:
         """
         future = self.submit(*values)
         try:
-            return future.result(None if timeout_ms is None else timeout_ms / 1000)
+            return future.result(None if timeout_ms is None else min(timeout_ms / 1000, threading.TIMEOUT_MAX))
         except TimeoutError:
             if future.done() and not future.cancelled():  # this very moment, or it is the step's own error
                 return future.result()
@@ -233,9 +234,11 @@ class Coalescer:
 
     def _fitting(self) -> list[CoalescedRequest]:
         """The first request, and those after it that can be put together with it, in their order."""
-        first, *others = self._queue
+        first = self._queue[0]
         batch, count = [first], first.count
-        for request in others:
+        for request in itertools.islice(self._queue, 1, None):
+            if count >= self._most:
+                break  # of many that wait, only the first are looked at
             if request.kind == first.kind and count + request.count <= self._most and not request.future.cancelled():
                 batch.append(request)
                 count += request.count

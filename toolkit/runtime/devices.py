@@ -74,6 +74,24 @@ def require_devices(devices: Iterable[Device], options: DeviceOptions | None = N
         device_types.require(kind, count, options)
 
 
+def require_float8(devices: Iterable[Device]) -> None:
+    """Make sure that GPUs multiply floats of 8 bits.
+
+    Raises:
+        UsageError: one does not.
+    """
+    gpus = [device for device in devices if device.device_type == "GPU"]
+    if not gpus:
+        return
+    from toolkit.kernels.cuda.device import device
+    from toolkit.kernels.cuda.simt.ir import lacks_float8
+
+    for each in gpus:
+        why = lacks_float8(device(each.spec.device_index or 0).properties.capability)
+        if why:
+            raise UsageError(f"fp8 on {each.name}: {why}; use bf16")
+
+
 def parse_counts(texts: Iterable[str]) -> dict[str, int]:
     """Read `CPU=4` (also several, comma-separated).
 

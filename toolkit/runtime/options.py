@@ -169,8 +169,9 @@ class RunOptions:
     precision: str = _option(
         "--precision",
         "How numbers are computed: bf16, products in bfloat16; on GPUs tf32, or fp16, where what is beyond 65504 is "
-        "infinity; exact, by the ops' definitions (graphmill help numerics).",
-        "f32|tf32|bf16|fp16|exact",
+        "infinity, or fp8, bf16 whose products with weights take 8 bits; exact, by the ops' definitions "
+        "(graphmill help numerics).",
+        "f32|tf32|bf16|fp16|fp8|exact",
         default="f32",
     )
     allow: Sequence[str] = _option(

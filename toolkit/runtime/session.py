@@ -45,7 +45,8 @@ from toolkit.runtime import conversions
 from toolkit.runtime.cancellation import CancellationManager
 from toolkit.runtime.compiled import CompiledStep, check_results, signature_of
 from toolkit.runtime.compiler import Compiler
-from toolkit.runtime.devices import Device, local_devices, require_devices
+from toolkit.runtime.deadlines import DEADLINES
+from toolkit.runtime.devices import Device, local_devices, require_devices, require_float8
 from toolkit.runtime.feeds import feed_array, taken_apart
 from toolkit.runtime.fetches import Fetches, graph_element
 from toolkit.runtime.inter_op import InterOpPool
@@ -89,7 +90,8 @@ class Session:
         threads: how many threads one oneDNN primitive uses; default: as many as there are processors.
         precision: "f32"; "tf32", on GPUs, for convolutions and matrix products that see 10 bits of a mantissa; "bf16"
             for those in bfloat16 with float32 sums; "fp16", on GPUs, for the same in float16, where what is beyond
-            65504 is infinity; or "exact" for the kernels that define the ops, alone (see: graphmill help numerics).
+            65504 is infinity; "fp8", on GPUs of compute capability 8.9 and later, for bf16 whose products with weights
+            take floats of 8 bits; or "exact" for the kernels that define the ops, alone (see: graphmill help numerics).
         limits: what all steps together may use; an `Allowance` to share it with other sessions. A step that wants
             more fails with RESOURCE_EXHAUSTED or DEADLINE_EXCEEDED.
         policy: what the graph may touch outside of the process. By default a `Model` that was read from a file may
@@ -153,6 +155,8 @@ class Session:
         self._pool = InterOpPool(inter_op_threads) if inter_op_threads else None
         force_tokens = force_tokens or self._pool is not None  # only that executor spreads its work
         settings = Settings.current(precision, threads, stages, processor, once=once)
+        if settings.float8:
+            require_float8(self.devices)
         self.access = Access(_default_policy(self.graph) if policy is None else policy)
         self._cancellation = CancellationManager()
         self._workers = self._make_workers(workers or LocalWorker, settings, force_tokens)
@@ -205,7 +209,7 @@ class Session:
             options: a RunOptions message: `timeout_in_ms`, `trace_level` (FULL_TRACE fills in
                 `run_metadata.step_stats`) and `output_partition_graphs` are heeded; a master is told all of it.
             run_metadata: a RunMetadata message to fill in.
-            timeout_ms: cancel the step after this time.
+            timeout_ms: cancel the step after this time, unless `options` has one.
             probe: looks at every node that runs; see `toolkit.runtime.probes`. At a master only a `TraceProbe` can.
 
         Returns:
@@ -228,7 +232,7 @@ class Session:
         compiled = prepared.compiled
         tracer: TraceProbe | None = None
         if options is not None:
-            timeout_ms = timeout_ms or options.timeout_in_ms or None
+            timeout_ms = options.timeout_in_ms if options.timeout_in_ms > 0 else timeout_ms  # the session's own
             if options.trace_level > config_pb2.RunOptions.NO_TRACE:
                 from toolkit.runtime.probes.trace import TraceProbe
 
@@ -422,8 +426,7 @@ class Session:
         compiled: CompiledStep, arguments: list[Any], step_id: int, timeout_ms: int, probe: Probe | None
     ) -> list[Any]:
         under_way = StepUnderWay(compiled, step_id)
-        timer = threading.Timer(timeout_ms / 1000, under_way.cancel)
-        timer.start()
+        deadline = DEADLINES.after(timeout_ms / 1000, under_way.cancel)
         try:
             return compiled.run(step_id, arguments, probe)
         except GraphmillError as error:
@@ -431,7 +434,7 @@ class Session:
                 raise DeadlineExceededError(f"the step took longer than {timeout_ms} ms") from error
             raise
         finally:
-            timer.cancel()
+            deadline.call_off()
             under_way.finish()
 
     @staticmethod
@@ -490,12 +493,13 @@ class Session:
         self._cancellation.cancel()
         if self.allowance is not None and self._owns_allowance:
             self.allowance.close()
-        for under_way in self._partial_runs.values():
+        # other threads add to both tables until they see that it is closed
+        for under_way in list(self._partial_runs.values()):
             under_way.close()
         if self._remote is not None:
             self._remote.close()
         else:
-            for compiled in self._compiled.values():
+            for compiled in list(self._compiled.values()):
                 compiled.close()
         self._compiled.clear()
         if self._pool is not None:

@@ -13,7 +13,7 @@ from tests.bench.agreement import LEAST_COSINE
 from tests.bench.cuda.workloads import CudaWorkload
 
 #: half of the distance from 1 to the next number, of the factors of products: TF32 keeps 10 bits behind the point
-UNITS = {"f32": tolerance.unit(np.float32), "tf32": 2.0**-11, "bf16": 2.0**-8, "fp16": 2.0**-11}
+UNITS = {"f32": tolerance.unit(np.float32), "tf32": 2.0**-11, "bf16": 2.0**-8, "fp16": 2.0**-11, "fp8": 2.0**-4}
 #: numbers that are added up in float32 in a product, at most: 3 x 3 x 512, or 4 x 768
 _SUMMED = 2**12
 

@@ -93,11 +93,12 @@ class _Libraries:
     def matmul(self, product: Any, *spans: Any, **more: Any) -> None:
         p = product
         *spans, stream = spans
+        more["factors"], *factors = None, *(more.get("factors") or ())
         each, made = (np.dtype(_numpy(name)).itemsize for name in (p.dtype, p.result))
         sizes = (p.m * p.k * each, p.k * p.n * each, p.m * p.n * made)
         strides = (p.stride_a, p.stride_b, p.stride_out)
         moved = sum(size * (p.batch if stride else 1) for size, stride in zip(sizes, strides, strict=True))
-        moved += sum(span.nbytes for span in more.values() if span is not None)
+        moved += sum(span.nbytes for span in (*more.values(), *factors) if span is not None)
         name = f"matmul {_types(p)} {p.m} x {p.n} x {p.k}" + (f", {p.batch} times" if p.batch > 1 else "")
         name += f" {p.epilogue}" if p.epilogue else ""
         self.context.note(
@@ -140,14 +141,14 @@ def _types(of: Any) -> str:
 
 def _precision(of: Any) -> str:
     """What tensor cores multiply in, as `Card.flops` names it."""
-    narrow = {"bfloat16": "bf16", "float16": "fp16"}
+    narrow = {"bfloat16": "bf16", "float16": "fp16", "float8_e4m3fn": "fp8"}
     return narrow.get(of.dtype, "tf32" if of.tf32 else "f32")
 
 
 def _numpy(name: str) -> Any:
     import ml_dtypes
 
-    return ml_dtypes.bfloat16 if name == "bfloat16" else name
+    return getattr(ml_dtypes, name) if name in ("bfloat16", "float8_e4m3fn") else name
 
 
 class PaperContext:

@@ -11,8 +11,9 @@ from tests.bench.cuda.networks.perceptron import Perceptron
 from tests.bench.cuda.networks.recurrent import Recurrent
 from tests.bench.cuda.networks.residual import Residual
 
-#: float32 throughout; products of factors with 10 bits; products, and what lies between them, with 7, and with 10
-PRECISIONS = ("f32", "tf32", "bf16", "fp16")
+#: float32 throughout; products of factors with 10 bits; products, and what lies between them, with 7, and with 10; and
+#: as with 7, but products with weights with 3
+PRECISIONS = ("f32", "tf32", "bf16", "fp16", "fp8")
 
 
 @dataclass(frozen=True)
@@ -98,6 +99,8 @@ def _workloads() -> list[CudaWorkload]:
     encoder(8, "bf16")
     residual(64, "fp16")
     encoder(32, "fp16")
+    encoder(8, "fp8")
+    encoder(32, "fp8")
     encoder(32, "f32")
     residual_training("f32")
     encoder_training(8, "f32")

@@ -234,6 +234,26 @@ def test_factors_of_16_bits_give_float32(lt: tuple[_LibraryStandIn, cublaslt.Cub
     assert not blas.supports(Product(5, 6, 4, "float32", made="bfloat16"))
 
 
+def test_factors_of_8_bits(lt: tuple[_LibraryStandIn, cublaslt.CublasLt, Any]) -> None:
+    """The factors' addresses, the other way round as the operands are; the bias of a float32 result is bfloat16."""
+    library, blas, context = lt
+    p = Product(16, 48, 32, base.EIGHT_BITS, "N", "T", made="float32", epilogue="bias")
+    a, b, out, bias = (GpuSpan(4096 * at, 4096) for at in (1, 2, 3, 4))
+    factors = GpuSpan(64, 4), GpuSpan(128, 4)
+    for _ in range(2):
+        blas.matmul(p, a, b, out, context.stream(), bias=bias, factors=factors)
+    assert [each[1].value for each in library.named("cublasLtMatrixLayoutCreate")] == [28, 28, 0]  # CUDA_R_8F_E4M3
+    assert [(each[1].value, each[2].value) for each in library.named("cublasLtMatmulDescCreate")] == [(68, 0)]
+    told = {each[1].value: each[2]._obj.value for each in library.named("cublasLtMatmulDescSetAttribute")}
+    # CUBLASLT_MATMUL_DESC_TRANSA, _TRANSB, _A_SCALE_POINTER, _B_SCALE_POINTER, _BIAS_DATA_TYPE (CUDA_R_16BF)
+    assert (told[3], told[4], told[17], told[18], told[26]) == (1, 0, 128, 64, 14)
+    (first, second) = library.named("cublasLtMatmul")
+    assert (first[3], first[5], first[10]) == (second[3], second[5], second[10]) == (8192, 4096, 12288)
+    with pytest.raises(LibraryError, match="was given no factors"):
+        blas.matmul(p, a, b, out, context.stream(), bias=bias)
+    assert not blas.supports(Product(16, 48, 32, base.EIGHT_BITS, "N", "T"))  # no result of 8 bits is asked for
+
+
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
 @pytest.mark.parametrize("made", ["", "float32"])
 def test_fake_products_of_16_bits_are_rounded_once(dtype: str, made: str) -> None:

@@ -21,6 +21,14 @@ def _lower_precision_of_gpus(block: Block, to: Compilation) -> None:
     lower_precision(block, to.settings.narrow, to.excluded_by_name)
 
 
+def _lower_float8(block: Block, to: Compilation) -> None:
+    from toolkit.compiler.backends.cuda.float8 import lower_float8
+    from toolkit.kernels.cuda.device import device_named
+
+    blas = device_named(block.device).context.blas
+    lower_float8(block, to.excluded_by_name, lambda product: blas is not None and blas.supports(product))
+
+
 def _fuse_products(block: Block, to: Compilation) -> None:
     from toolkit.compiler.backends.cuda.products import fuse_products
 
@@ -100,6 +108,7 @@ CUDA_PASSES: Sequence[Pass] = (
     Pass("split_first", _split_first),
     Pass("gather_kernels", _gather_kernels),
     Pass("lower_precision_of_gpus", _lower_precision_of_gpus, finds=lambda block, to: to.settings.narrow is not None),
+    Pass("lower_float8", _lower_float8, finds=lambda block, to: to.settings.float8),
     Pass("place_parts", _place_parts),
     Pass("gather_updates", _gather_updates),
 )  # fmt: skip

@@ -27,6 +27,8 @@ class Loaded:
     def __init__(self, workload: CudaWorkload, device: str = GPU):
         if device == CPU:
             jax.config.update("jax_platforms", "cpu")
+        if workload.precision not in _PRODUCTS:
+            raise NotImplementedError(f"JAX has no {workload.precision} by itself")
         jax.config.update("jax_default_matmul_precision", _PRODUCTS[workload.precision])
         network, jnp = workload.network, jax.numpy
         narrow = _NARROW.get(workload.precision)

@@ -44,6 +44,8 @@ class Loaded:
 
     def __init__(self, workload: CudaWorkload, device: str = GPU, compiled: bool = False):
         network, precision = workload.network, workload.precision
+        if precision == "fp8":
+            raise NotImplementedError("PyTorch's modules have no products of 8-bit floats by themselves")
         torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = precision == "tf32"
         torch.backends.cudnn.benchmark = True
         self._device = torch.device("cuda" if device == GPU else "cpu")

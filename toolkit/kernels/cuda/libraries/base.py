@@ -53,6 +53,8 @@ EPILOGUES = {
     "sums of a": Epilogue(512, "written"),
 }
 
+#: the type of 8-bit factors
+EIGHT_BITS = "float8_e4m3fn"
 #: how an operand is stored: as it is, transposed, transposed and conjugated
 TURNS = ("N", "T", "C")
 
@@ -65,15 +67,16 @@ class Product:
 
     Attributes:
         m, n, k: op(a) is m x k, op(b) is k x n.
-        dtype: NumPy's name: "float32", "float64", "float16", "bfloat16", "complex64", "complex128". 16-bit floats are
-            accumulated in float32.
+        dtype: NumPy's name: "float32", "float64", "float16", "bfloat16", "complex64", "complex128"; or
+            "float8_e4m3fn", whose sums are multiplied by a factor of each operand, and whose bias is bfloat16. Floats
+            of 16 and 8 bits are accumulated in float32.
         turn_a, turn_b: of TURNS.
         batch: how many products.
         stride_a, stride_b, stride_out: elements from one matrix to the next; 0 for the same one.
         epilogue: a key of EPILOGUES.
         tf32: float32 may be multiplied with 10 bits of mantissa on tensor cores.
         made: of the result, the bias and what is added, where that is another type than the factors': "float32" of
-            16-bit floats.
+            16-bit floats, that or "bfloat16" of 8-bit ones.
         lead_a, lead_b, lead_out: elements from one stored row to the next; 0 where rows lie one behind the other.
         stride_bias: elements from the bias of one product to the next one's.
     """
@@ -102,6 +105,11 @@ class Product:
     def result(self) -> str:
         """NumPy's name of the result's type."""
         return self.made or self.dtype
+
+    @property
+    def bias(self) -> str:
+        """NumPy's name of the bias's type."""
+        return "bfloat16" if self.dtype == EIGHT_BITS else self.result
 
     @property
     def stored(self) -> tuple[tuple[int, int, int, int], ...]:
@@ -187,6 +195,8 @@ SIXTEEN_BITS = ("float16", "bfloat16")
 
 def is_result(dtype: str, made: str) -> bool:
     """Whether the libraries give products of a type in another one; `made` may be "", for the same."""
+    if dtype == EIGHT_BITS:
+        return made in ("float32", "bfloat16")
     return made in ("", dtype) or (made == "float32" and dtype in SIXTEEN_BITS)
 
 
@@ -215,8 +225,12 @@ class Blas(Protocol):
         bias: Span | None = None,
         auxiliary: Span | None = None,
         added: Span | None = None,
+        factors: tuple[Span, Span] | None = None,
     ) -> None:
         """Put a product into a stream.
+
+        Args:
+            factors: of a and b, float32 [1] each, where these are 8-bit floats.
 
         Raises:
             LibraryError: there is no plan for it, or the library refuses it.
@@ -258,11 +272,13 @@ class Dnn(Protocol):
         ...
 
 
-def check_product(product: Product, bias: Any, auxiliary: Any) -> None:
+def check_product(product: Product, bias: Any, auxiliary: Any, factors: Any = None) -> None:
     """
     Raises:
-        LibraryError: what is given is not what the epilogue needs.
+        LibraryError: what is given is not what the epilogue, or the type, needs.
     """
+    if (product.dtype == EIGHT_BITS) != (factors is not None):
+        raise LibraryError(f"a product of {product.dtype} was given {'no ' if factors is None else ''}factors")
     epilogue = EPILOGUES.get(product.epilogue)
     if epilogue is None:
         raise LibraryError(f"{product.epilogue!r} is no epilogue of a product; expected one of {', '.join(EPILOGUES)}")

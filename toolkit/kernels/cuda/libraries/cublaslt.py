@@ -18,7 +18,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from toolkit.kernels.cuda.driver.base import Context, Span, Stream
-from toolkit.kernels.cuda.libraries.base import EPILOGUES, LibraryError, Product, check_product, is_result
+from toolkit.kernels.cuda.libraries.base import (
+    EIGHT_BITS,
+    EPILOGUES,
+    LibraryError,
+    Product,
+    check_product,
+    is_result,
+)
 from toolkit.kernels.cuda.libraries.workspaces import Workspace
 
 #: what NVIDIA recommends for Hopper and later, the most that any algorithm of the heuristics asks for
@@ -28,12 +35,15 @@ _ALIGNMENT = 256
 
 # values of cublasLt.h and cublas_api.h
 _SUCCESS, _NOT_SUPPORTED = 0, 15
-_TYPES = {"float32": 0, "float64": 1, "float16": 2, "bfloat16": 14, "complex64": 4, "complex128": 5}
+_TYPES = {
+    "float32": 0, "float64": 1, "float16": 2, "bfloat16": 14, "complex64": 4, "complex128": 5, EIGHT_BITS: 28,
+}  # fmt: skip
 _SCALES = {"float64": 1, "complex64": 4, "complex128": 5}  # cudaDataType of alpha and beta; else float32
 _COMPUTE_32F, _COMPUTE_64F, _COMPUTE_32F_FAST_TF32 = 68, 70, 77
 _TURNS = {"N": 0, "T": 1, "C": 2}
 _DESC_TRANSA, _DESC_TRANSB, _DESC_EPILOGUE, _DESC_BIAS_POINTER = 3, 4, 7, 8
 _DESC_AUX_POINTER, _DESC_AUX_LD, _DESC_AUX_BATCH_STRIDE, _DESC_BIAS_BATCH_STRIDE = 11, 12, 13, 10
+_DESC_A_SCALE, _DESC_B_SCALE, _DESC_BIAS_TYPE = 17, 18, 26
 _LAYOUT_BATCH_COUNT, _LAYOUT_BATCH_OFFSET = 5, 6
 _PREFERENCE_WORKSPACE, _PREFERENCE_REDUCTIONS, _PREFERENCE_ALIGNMENTS = 1, 3, (5, 6, 7, 8)
 #: partial sums are added in the type of the sums, never in the output's: 16-bit results are rounded once
@@ -92,6 +102,7 @@ class _Plan:
         algorithm: a pointer to it, which keeps it.
         workspace: bytes.
         takes_bias, takes_auxiliary: what the epilogue needs.
+        takes_factors: the operands have factors.
         bias: the address that the descriptor has.
     """
 
@@ -103,6 +114,7 @@ class _Plan:
     workspace: int
     takes_bias: bool
     takes_auxiliary: bool
+    takes_factors: bool
     bias: int = 0
 
 
@@ -152,17 +164,22 @@ class CublasLt:
         bias: Span | None = None,
         auxiliary: Span | None = None,
         added: Span | None = None,
+        factors: tuple[Span, Span] | None = None,
     ) -> None:
         first, second, result = b.address, a.address, out.address
         before = result if added is None else added.address
         bits = (first | second | result | before) & (_ALIGNMENT - 1)
         with self._lock:
             plan = self._plans.get((product, bits & -bits or _ALIGNMENT)) or self._needed(
-                product, bits, bias, auxiliary
+                product, bits, bias, auxiliary, factors
             )
-            if (bias is None) is plan.takes_bias or (auxiliary is None) is plan.takes_auxiliary:
-                check_product(product, bias, auxiliary)
+            takes = plan.takes_bias, plan.takes_auxiliary, plan.takes_factors
+            if (bias is not None, auxiliary is not None, factors is not None) != takes:
+                check_product(product, bias, auxiliary, factors)
             self._enter()
+            if factors is not None:
+                self._set(plan.operation, _DESC_A_SCALE, c_uint64(factors[1].address))
+                self._set(plan.operation, _DESC_B_SCALE, c_uint64(factors[0].address))
             if bias is not None and bias.address != plan.bias:
                 self._set(plan.operation, _DESC_BIAS_POINTER, c_uint64(bias.address))
                 plan.bias = bias.address
@@ -178,13 +195,16 @@ class CublasLt:
 
     # -- plans
 
-    def _needed(self, product: Product, bits: int, bias: Span | None, auxiliary: Span | None) -> _Plan:
+    def _needed(
+        self, product: Product, bits: int, bias: Span | None, auxiliary: Span | None,
+        factors: tuple[Span, Span] | None,
+    ) -> _Plan:  # fmt: skip
         """The plan for operands at such addresses.
 
         Raises:
             LibraryError: there is none, or what is given is not what the product needs.
         """
-        check_product(product, bias, auxiliary)
+        check_product(product, bias, auxiliary, factors)
         plan = self._plan(product, bits & -bits or _ALIGNMENT)
         if plan is None:
             raise LibraryError(f"cuBLASLt has no algorithm for {product}")
@@ -238,7 +258,7 @@ class CublasLt:
         epilogue = EPILOGUES[p.epilogue]
         return _Plan(
             operation, layouts, (number * parts)(p.alpha), (number * parts)(p.beta), byref(found.algorithm),
-            int(found.workspace), bool(epilogue.bias), bool(epilogue.auxiliary),
+            int(found.workspace), bool(epilogue.bias), bool(epilogue.auxiliary), p.dtype == EIGHT_BITS,
         )  # fmt: skip
 
     def _describe(self, p: Product) -> Any:
@@ -255,6 +275,12 @@ class CublasLt:
             # what it will be is told before each call; the heuristics ask how it is aligned
             self._set(operation, _DESC_BIAS_POINTER, c_uint64(_ALIGNMENT))
             self._set(operation, _DESC_BIAS_BATCH_STRIDE, c_int64(p.stride_bias))
+        if p.dtype == EIGHT_BITS:
+            # likewise; the bias of a float32 result is bfloat16
+            for attribute in (_DESC_A_SCALE, _DESC_B_SCALE):
+                self._set(operation, attribute, c_uint64(_ALIGNMENT))
+            if epilogue.bias:
+                self._set(operation, _DESC_BIAS_TYPE, c_int32(_TYPES[p.bias]))
         if epilogue.auxiliary:
             lead = -(-p.n // 128) * 128 if "relu" in p.epilogue else p.n
             self._set(operation, _DESC_AUX_POINTER, c_uint64(_ALIGNMENT))

@@ -1,6 +1,7 @@
 """The libraries on fake GPUs: what `reference` computes, as work of the fake driver's streams.
 
-Strides and alignments that the real libraries would refuse are taken here; plans are counted as there.
+Strides and alignments that the real libraries would refuse are taken here, but for those of 8-bit floats; plans are
+counted as there.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import numpy as np
 from toolkit.kernels.cuda.driver.base import Span, Stream
 from toolkit.kernels.cuda.libraries import reference
 from toolkit.kernels.cuda.libraries.base import (
+    EIGHT_BITS,
     Convolution,
     LibraryError,
     Product,
@@ -20,6 +22,7 @@ from toolkit.kernels.cuda.libraries.base import (
     check_product,
     is_result,
 )
+from toolkit.kernels.cuda.simt.ir import FLOAT8_FROM
 from toolkit.kernels.types import Array
 
 _REAL = ("float32", "float64", "float16", "bfloat16")
@@ -41,6 +44,8 @@ class FakeBlas:
 
     def supports(self, product: Product) -> bool:
         self.plans.add(product)
+        if product.dtype == EIGHT_BITS:
+            return self._context.properties.capability >= FLOAT8_FROM and _takes_eight_bits(product)
         known = product.dtype in _REAL or (product.dtype in _COMPLEX and not product.epilogue)
         return known and is_result(product.dtype, product.made)
 
@@ -55,26 +60,46 @@ class FakeBlas:
         bias: Span | None = None,
         auxiliary: Span | None = None,
         added: Span | None = None,
+        factors: tuple[Span, Span] | None = None,
     ) -> None:
-        check_product(product, bias, auxiliary)
+        check_product(product, bias, auxiliary, factors)
         if not self.supports(product):
             raise LibraryError(f"cuBLASLt has no algorithm for {product}")
         p, dtype, result_type = product, reference.dtype_of(product.dtype), reference.dtype_of(product.result)
         kept_shape, kept_type = reference.auxiliary_shape(p)
         length = p.m if p.epilogue == "sums of a" else (p.batch - 1) * p.stride_bias + p.n
-        spans = (a, b, out, bias, auxiliary, added)
-        sizes = (*p.extents, length, int(np.prod(kept_shape)), p.extents[2])
-        types = (dtype, dtype, result_type, result_type, kept_type, result_type)
+        spans = (a, b, out, bias, auxiliary, added, *(factors or ()))
+        sizes = (*p.extents, length, int(np.prod(kept_shape)), p.extents[2], *(1 for _ in factors or ()))
+        bias_type, single = reference.dtype_of(p.bias), reference.dtype_of("float32")
+        types = (
+            dtype, dtype, result_type, bias_type, kept_type, result_type, *(single for _ in factors or ()),
+        )  # fmt: skip
         places = [_place(*each) for each in zip(spans, sizes, types, strict=True)]
 
         def run() -> None:
             arrays = [_array(self._context, place, "cublasLtMatmul") for place in places]
-            left, right, result, vector, kept, before = arrays
+            left, right, result, vector, kept, before, *both = arrays
             if before is not None:
                 result[...] = before[: result.size]
-            reference.product(p, left, right, result, vector, kept)
+            reference.product(p, left, right, result, vector, kept, (both[0], both[1]) if both else None)
 
         self._context.submit("cublasLtMatmul", run, stream)
+
+
+#: bytes at which rows of 8-bit floats begin, and of what cuBLASLt makes of them
+_ALIGNED = 16
+_EPILOGUES_OF_EIGHT_BITS = ("", "bias", "relu", "relu bias", "gelu", "gelu bias")
+
+
+def _takes_eight_bits(product: Product) -> bool:
+    """The manual's demands ("cublasLtMatmul", narrow precisions): the second operand transposed, rows aligned."""
+    p = product
+    if (p.turn_a, p.turn_b) != ("N", "T") or p.beta or p.epilogue not in _EPILOGUES_OF_EIGHT_BITS:
+        return False
+    width = reference.dtype_of(p.result).itemsize
+    numbers = [p.k, p.n, *(number for _, _, lead, step in p.stored[:2] for number in (lead, step))]
+    numbers += [number * width for number in p.stored[2][2:]]
+    return is_result(p.dtype, p.made) and not any(number % _ALIGNED for number in numbers)
 
 
 class FakeDnn:

@@ -11,7 +11,7 @@ import numpy
 
 from toolkit.kernels.cpu import nn_conv_math
 from toolkit.kernels.cpu.nn_window import Windows
-from toolkit.kernels.cuda.libraries.base import EPILOGUES, Convolution, Product
+from toolkit.kernels.cuda.libraries.base import EIGHT_BITS, EPILOGUES, Convolution, Product
 from toolkit.kernels.types import Array
 
 np: Any = numpy  # generic over dtypes, which its overloads cannot follow
@@ -19,13 +19,13 @@ _RELU_BITS = 128  # rows of bits are padded to so many
 
 
 def dtype_of(name: str) -> Any:
-    """NumPy's type, or bfloat16's."""
-    return np.dtype(ml_dtypes.bfloat16 if name == "bfloat16" else name)
+    """NumPy's type, or one that `ml_dtypes` brings."""
+    return np.dtype(getattr(ml_dtypes, name) if name in ("bfloat16", EIGHT_BITS) else name)
 
 
 def wide(dtype: Any) -> Any:
     """The type that sums are in."""
-    return np.dtype(np.float32) if dtype.itemsize == 2 else dtype
+    return np.dtype(np.float32) if dtype.itemsize <= 2 else dtype
 
 
 def auxiliary_shape(p: Product) -> tuple[tuple[int, ...], Any]:
@@ -49,13 +49,19 @@ def _operand(flat: Array, p: Product, stored: tuple[int, int, int, int], turn: s
     return np.conj(np.swapaxes(view, 1, 2)) if turn == "C" else np.swapaxes(view, 1, 2)
 
 
-def product(p: Product, a: Array, b: Array, out: Array, bias: Array | None, auxiliary: Array | None) -> None:
+def product(
+    p: Product, a: Array, b: Array, out: Array, bias: Array | None, auxiliary: Array | None,
+    factors: tuple[Array, Array] | None = None,
+) -> None:  # fmt: skip
     """Compute a product into `out`; all arrays are flat and of the product's type, relu's bits of uint8."""
     stored_a, stored_b, stored_out = p.stored
     left, right = _operand(a, p, stored_a, p.turn_a), _operand(b, p, stored_b, p.turn_b)
     target = _matrices(out, p.batch, *stored_out)
     scale = left.dtype.type
     y = np.matmul(left, right)
+    if factors is not None:
+        with np.errstate(all="ignore"):  # an infinite factor times a sum of zeros
+            y = y * (factors[0] * factors[1])
     if p.alpha != 1:
         y = y * scale(p.alpha)
     if p.beta != 0:

@@ -150,6 +150,21 @@ INTRINSICS: Mapping[str, Compute] = {
 }  # fmt: skip
 
 
+#: the largest number of e4m3 without infinities
+E4M3_LARGEST = 448.0
+_E4M3_NAN = 0x7F  # of which there is one for each sign; PTX gives this one
+
+
+def pack_e4m3(low: Array, high: Array) -> Array:
+    """Pairs of float32 as two bytes of e4m3 each, as `cvt.rn.satfinite.e4m3x2.f32` makes them."""
+
+    def bits(x: Array) -> Array:
+        near = np.clip(x, -E4M3_LARGEST, E4M3_LARGEST).astype(ml_dtypes.float8_e4m3fn).view(np.uint8)
+        return np.where(np.isnan(x), np.uint8(_E4M3_NAN), near).astype(np.uint16)
+
+    return (bits(low) | (bits(high) << np.uint16(8))).view(np.int16)
+
+
 def convert(opcode: str, x: Array, type: str) -> Array:
     """What LLVM's conversions give; of floats beyond an integer's range what PTX gives: the nearest, of NaN 0.
 

@@ -268,6 +268,19 @@ class KernelBuilder(Code):
             return self.cast("bitcast", self.convert(self.shuffle(mode, bits, by), "i16"), value.type)
         return self.operation(f"shuffle {mode}", (value, by), value.type)
 
+    def pack_e4m3(self, low: Lanes, high: Lanes) -> Value:
+        """Two numbers as e4m3 (4 bits of exponent, 3 of mantissa, no infinity) in the bytes of an i16.
+
+        Rounded to the nearest, ties to even; what is beyond 448 becomes that, NaN 0x7f. GPUs have it from compute
+        capability 8.9 on (PTX ISA, `cvt.rn.satfinite.e4m3x2.f32`).
+
+        Args:
+            low, high: float; the first one's byte is the lower.
+        """
+        if (low.type, high.type) != ("float", "float"):
+            raise InternalError(f"kernel {self.name}: e4m3 of a {low.type} and a {high.type}; expected floats")
+        return self.operation("pack_e4m3", (low, high), "i16")
+
     def set_condition(self, handle: Lanes, value: Lanes) -> None:
         """Give a condition of the CUDA graph that this is launched in a value: what hangs on it is done, or not.
 

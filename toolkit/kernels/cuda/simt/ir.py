@@ -17,12 +17,22 @@ from toolkit.kernels.cpu.native.code import Lanes
 WARP = 32  # threads that exchange registers, on every GPU of NVIDIA
 #: bytes of a type in memory
 SIZES = {"i1": 1, "i8": 1, "i16": 2, "i32": 4, "i64": 8, "half": 2, "bfloat": 2, "float": 4, "double": 8}
+#: the first compute capability whose registers become floats of 8 bits
+FLOAT8_FROM = (8, 9)
 FLOATING = frozenset({"half", "bfloat", "float", "double"})
 #: NumPy's names of types and LLVM's, in memory
 TYPES = {
     "bool": "i8", "int8": "i8", "uint8": "i8", "int16": "i16", "uint16": "i16", "int32": "i32", "uint32": "i32",
     "int64": "i64", "uint64": "i64", "float16": "half", "bfloat16": "bfloat", "float32": "float", "float64": "double",
 }  # fmt: skip
+
+
+def lacks_float8(capability: tuple[int, int]) -> str:
+    """Why GPUs of a compute capability have no products of 8-bit floats; "" where they have."""
+    if capability >= FLOAT8_FROM:
+        return ""
+    has, least = (".".join(map(str, each)) for each in (capability, FLOAT8_FROM))
+    return f"the GPU has compute capability {has}; floats of 8 bits need {least} (Ada, Hopper and later)"
 
 
 class Value(Lanes):
@@ -73,7 +83,7 @@ class Operation:
     Attributes:
         opcode: LLVM's name ("fadd", "icmp slt", "sitofp", "sqrt"), or one of `load`, `store`, `get`, `set`, `barrier`,
             `shuffle MODE`, `atomic KIND`, `compare_exchange`, `thread`, `block`, `blocks`, `condition`,
-            `intrinsic NAME`.
+            `pack_e4m3`, `intrinsic NAME`.
         operands: values; a buffer or variable stands in `place`.
     """
 

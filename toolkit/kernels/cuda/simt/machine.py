@@ -203,6 +203,8 @@ class _Machine:
                 return -operands[0]
             case "intrinsic", _, name:
                 return INTRINSICS[name](*operands)
+            case "pack_e4m3", _, _:
+                return arithmetic.pack_e4m3(*operands)
             case "thread", _, _:
                 return self._thread
             case "block", _, _:

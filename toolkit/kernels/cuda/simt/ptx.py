@@ -13,7 +13,18 @@ from typing import Any
 
 from toolkit.errors import UsageError
 from toolkit.kernels.cpu.native.code import literal
-from toolkit.kernels.cuda.simt.ir import If, Instruction, KernelBuffer, Operation, Register, SimtKernel, Value, While
+from toolkit.kernels.cuda.simt.ir import (
+    FLOAT8_FROM,
+    If,
+    Instruction,
+    KernelBuffer,
+    Operation,
+    Register,
+    SimtKernel,
+    Value,
+    While,
+    lacks_float8,
+)
 from toolkit.kernels.once import once
 from toolkit.kernels.types import Array
 
@@ -24,6 +35,9 @@ _SUFFIX = {"half": "f16", "bfloat": "bf16", "float": "f32", "double": "f64", "i1
 _ALIGN = 256  # of what cuMemAlloc gives; the pool keeps it
 _SHUFFLES = {"xor": ("bfly", 31), "down": ("down", 31), "up": ("up", 0), "index": ("idx", 31)}
 _ATOMICS = {"exchange": "xchg"}
+#: LLVM's name of two floats as e4m3; the PTX ISA that has it from capability 8.9 on, and the first major one whose ISA
+#: is later by itself
+_PACK, _PACK_FROM, _LATER = "llvm.nvvm.ff.to.e4m3x2.rn", "+ptx81", 10
 _REGISTERS = {"thread": "tid.x", "block": "ctaid.x", "blocks": "nctaid.x"}
 
 
@@ -31,11 +45,19 @@ def write(kernel: SimtKernel, capability: tuple[int, int]) -> str:
     """A kernel's PTX for GPUs of a compute capability, such as (9, 0); its function is called `function_name`.
 
     Raises:
-        UsageError: llvmlite is not installed, or has no NVPTX target.
+        UsageError: llvmlite is not installed, or has no NVPTX target; or the kernel makes floats of 8 bits, which such
+            GPUs do not.
     """
     llvm: Any = _llvm()
-    machine = llvm.Target.from_triple(_TRIPLE).create_target_machine(cpu=f"sm_{capability[0]}{capability[1]}", opt=3)
-    module = llvm.parse_assembly(llvm_text(kernel))
+    text, features = llvm_text(kernel), ""
+    if _PACK in text:  # LLVM would end the process
+        if capability < FLOAT8_FROM:
+            raise UsageError(f"kernel {kernel.name}: {lacks_float8(capability)}")
+        features = _PACK_FROM if capability[0] < _LATER else ""
+    machine = llvm.Target.from_triple(_TRIPLE).create_target_machine(
+        cpu=f"sm_{capability[0]}{capability[1]}", features=features, opt=3
+    )
+    module = llvm.parse_assembly(text)
     module.verify()
     options = llvm.create_pipeline_tuning_options(speed_level=3)
     options.loop_vectorization = options.slp_vectorization = False  # a thread has one number; loads are joined later
@@ -172,6 +194,8 @@ class _Writer:
                 self._shuffle(one, rest)
             case "condition":  # of CUDA's device runtime: the driver's compiler has it, no library is linked
                 self._call("cudaGraphSetConditional", "void", one.operands, "")
+            case "pack_e4m3":  # whose first operand is the upper byte
+                self._call(_PACK, "i16", one.operands[::-1], made)
             case "intrinsic":
                 assert one.result is not None
                 self._call(f"llvm.{rest}.{_SUFFIX[one.result.type]}", one.result.type, one.operands, made)

@@ -1,0 +1,170 @@
+"""Products with weights in floats of 8 bits: `--precision fp8`, behind what bf16 made of a program.
+
+Each product of a tensor with a weight that stays takes e4m3 of both with a factor for each tensor, adds in float32, and
+gives what it gave before: bfloat16, or float32. Weights are quantized once and kept until they are changed; what the
+step computes is quantized in it, its largest magnitude found on the device. All others stay in bfloat16, and the
+block's notes say why (`float8_rules`): products of two computed tensors, such as attention's, those in the bodies of
+loops, and all of a program that learns. Convolutions do, too.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Sequence
+
+from toolkit.compiler.backends.cuda import float8_rules
+from toolkit.compiler.backends.cuda.chains import learns
+from toolkit.compiler.backends.cuda.convolutions import stays
+from toolkit.compiler.backends.cuda.float8_operations import Float8Product, QuantizeCall
+from toolkit.compiler.backends.cuda.float8_rules import Candidate, Supports
+from toolkit.compiler.backends.cuda.narrow_copies import Copies
+from toolkit.compiler.backends.cuda.narrow_operations import NarrowCopies, ProductsCall
+from toolkit.compiler.backends.cuda.operations import LibraryProduct
+from toolkit.compiler.backends.cuda.strided_operations import StridedProduct
+from toolkit.compiler.ir import relations
+from toolkit.compiler.ir.block import Block
+from toolkit.compiler.ir.conditions import Conditions
+from toolkit.compiler.ir.operation import Operation
+from toolkit.compiler.ir.value import Value
+from toolkit.kernels.tensors import BF16, F8, F32
+
+_PRODUCTS = (LibraryProduct, StridedProduct, ProductsCall)
+#: whether an operation must stay a call
+Refused = Callable[[Operation], bool]
+
+
+def lower_float8(block: Block, refused: Refused, supports: Supports) -> None:
+    """Have products with weights multiply 8-bit floats, behind `lower_precision` with bfloat16.
+
+    Args:
+        refused: whether an operation must stay as it is.
+        supports: whether the library has a plan.
+    """
+    found = [_candidate(each, refused) for each in block.operations if isinstance(each, _PRODUCTS)]
+    if not found:
+        return
+    if learns(block):
+        block.notes.append("fp8: the program learns, so its products multiply bfloat16")
+        return
+    taken = _agreed(found, supports)
+    for each in found:
+        if each not in taken:
+            why = float8_rules.refusal(each, float8_rules.HOPPER, supports)
+            block.notes.append(f"fp8: {each.operation.name} stays in bfloat16: {why}")
+    made: dict[tuple[Value, bool, Conditions], tuple[Value, Value]] = {}
+    for each in taken:
+        operation = each.operation
+        a, a_factor = _quantized(block, made, each, each.a, turned=False)
+        b, b_factor = _quantized(block, made, each, each.b, turned=each.turned)
+        operation.become(
+            Float8Product, a=a, b=b, a_factor=a_factor, b_factor=b_factor, bias=each.bias, sizes=each.sizes,
+            count=each.count, leads=each.leads, strides=each.strides, activation=each.activation,
+        )  # fmt: skip
+    biases = Copies(block, BF16, keeps=True)
+    for product in block.operations:
+        if isinstance(product, Float8Product) and product.bias is not None:
+            biases.take(product, [product.bias])
+    biases.put()
+    _drop_copies(block)
+
+
+def _agreed(found: Sequence[Candidate], supports: Supports) -> list[Candidate]:
+    """Those that take 8 bits: fewer of them share what quantizing takes, so others may follow those that do not."""
+    taken = list(found)
+    while True:
+        shares = Counter(each.a for each in taken)
+        for each in found:
+            each.shares = shares[each.a] or 1
+        left = [each for each in taken if not float8_rules.refusal(each, float8_rules.HOPPER, supports)]
+        if len(left) == len(taken):
+            return left
+        taken = left
+
+
+def _quantized(
+    block: Block, made: dict[tuple[Value, bool, Conditions], tuple[Value, Value]], of: Candidate, value: Value, *,
+    turned: bool,
+) -> tuple[Value, Value]:  # fmt: skip
+    """A tensor in 8 bits and its factor, made in front of the first operation that wants them."""
+    operation = of.operation
+    key = value, turned, operation.conditions
+    found = made.get(key)
+    if found is None:
+        shape = relations.shape(value)
+        copy = Value(F8, (*shape[:-2], *shape[:-3:-1]) if turned else shape)
+        found = made[key] = copy, Value(F32, (1,))
+        call = QuantizeCall(
+            x=value, turned=turned, stays=_is_kept(value), outputs=list(found), steps=[operation.step],
+            conditions=operation.conditions,
+        )  # fmt: skip
+        block.insert_before(operation, [call])
+    return found
+
+
+def _drop_copies(block: Block) -> None:
+    """Take out copies in 16 bits that nobody takes any more."""
+    for operation in block.operations:
+        if not isinstance(operation, NarrowCopies):
+            continue
+        pairs = zip(operation.values, operation.outputs, strict=True)
+        needed = [(value, copy) for value, copy in pairs if copy.is_needed]
+        if not needed:
+            block.erase(operation)
+        elif len(needed) < len(operation.outputs):
+            operation.values = tuple(value for value, _ in needed)
+            operation.set_outputs([copy for _, copy in needed])
+
+
+def _original(value: Value) -> Value:
+    """What a copy in 16 bits was made of: it is quantized itself, and rounded once."""
+    producer = value.producer
+    return producer.values[producer.outputs.index(value)] if isinstance(producer, NarrowCopies) else value
+
+
+def _is_kept(value: Value) -> bool:
+    return value.is_constant or stays(value)
+
+
+def _candidate(operation: LibraryProduct | StridedProduct | ProductsCall, refused: Refused) -> Candidate:
+    """A product as one that takes 8 bits, with what is against it."""
+    a, b = _original(operation.a), _original(operation.b)
+    found = Candidate(operation, a, b, turned=not operation.turn_b)
+    if refused(operation):
+        found.refusal = "it was excluded"
+    elif operation.turn_a:
+        found.refusal = "its first factor is stored transposed"
+    elif operation.a.dtype != BF16 or operation.b.dtype != BF16:
+        found.refusal = f"its factors are {operation.a.dtype}"
+    elif not _is_kept(b):
+        found.refusal = "its second factor is computed by the step"
+    elif math.prod(relations.shape(b)[:-2]) != 1:
+        found.refusal = "its second factor is not one matrix"
+    else:
+        _measure(operation, found, relations.shape(b)[-2:])
+    return found
+
+
+def _measure(
+    operation: LibraryProduct | StridedProduct | ProductsCall, found: Candidate, stored: tuple[int, ...]
+) -> None:
+    """Fill in sizes and distances, b's as they are once it is transposed."""
+    if isinstance(operation, StridedProduct):
+        found.sizes, found.count = operation.sizes, operation.count
+        found.bias, found.activation = operation.bias, operation.activation
+        found.leads, found.strides = operation.leads, operation.strides
+        if found.turned:
+            (_, n, k), (rows, columns) = operation.sizes, stored
+            step = operation.strides[1]
+            if rows != k or operation.leads[1] != columns or (operation.count - 1) * step + n > columns:
+                found.refusal = "its second factors are no columns of one matrix"
+            found.leads = (operation.leads[0], rows, operation.leads[2])
+            found.strides = (operation.strides[0], step * rows, *operation.strides[2:])
+        return
+    if isinstance(operation, LibraryProduct):
+        m, n, k = operation.sizes
+        found.bias, found.activation = operation.bias, operation.activation
+    else:
+        m, n, k = operation.sizes
+        m *= math.prod(relations.shape(operation.a)[:-2])  # one matrix for all: their rows are those of one
+    found.sizes, found.leads = (m, n, k), (k, k, n)

@@ -1,0 +1,45 @@
+"""What runs the operations of `float8_operations`; see `launchers`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from toolkit.compiler.backends.cuda.float8_operations import Float8Product, QuantizeCall
+from toolkit.compiler.ir import relations
+from toolkit.kernels.cuda.device import CudaDevice
+from toolkit.kernels.cuda.float8 import multiply_float8, quantized
+from toolkit.kernels.cuda.memory import GpuArray
+from toolkit.kernels.cuda.prepared import Prepared
+
+Launch = Callable[..., list[GpuArray]]
+
+
+def _quantize(device: CudaDevice, operation: QuantizeCall) -> Launch:
+    turned = operation.turned
+    kept = Prepared(("float8", turned)) if operation.stays else None
+
+    def launch(x: GpuArray) -> list[GpuArray]:
+        if kept is None:
+            return [*quantized(device, x, turned=turned)]
+        return [*kept.of(device, [x], lambda: quantized(device, x, turned=turned))]
+
+    return launch
+
+
+def _product(device: CudaDevice, operation: Float8Product) -> Launch:
+    shape, dtype = relations.shape(operation.output), operation.output.dtype
+    product, name = operation.product, operation.activation
+
+    def launch(
+        a: GpuArray, b: GpuArray, a_factor: GpuArray, b_factor: GpuArray, bias: GpuArray | None = None
+    ) -> list[GpuArray]:
+        out = device.empty(shape, dtype)
+        multiply_float8(device, product, a, b, (a_factor, b_factor), out, bias=bias, name=name)
+        return [out]
+
+    return launch
+
+
+#: of `float8_operations`
+FLOAT8_LAUNCHERS: dict[type, Callable[[CudaDevice, Any], Launch]] = {QuantizeCall: _quantize, Float8Product: _product}
