@@ -332,6 +332,15 @@ def stack(op: KernelNode) -> Compute:
     return compute
 
 
+def held_stack(step: StepContext, handle: Any) -> Stack:
+    """The stack that a handle is of.
+
+    Raises:
+        GraphmillError: it is no such handle, or was closed with its step.
+    """
+    return _find(step, handle, Stack)
+
+
 @kernel("StackPush", "StackPushV2", kind=Kind.STATEFUL)
 def stack_push(op: KernelNode) -> Compute:
     dtype = op.attr("T")

@@ -2,11 +2,15 @@
 
 A kernel cannot raise an error. What the host would have refused before a launch, an index that is out of range say,
 a kernel of a recorded step notes in a word of memory and leaves undone; the replay copies the word to the host.
+
+Memory that was too small for a list is noted there, too. Then the step is done again, by the host; so nothing of it may
+have changed a variable. What changes one is done only where nothing is noted so far, and stands behind whatever may
+find that memory is too small.
 """
 
 from __future__ import annotations
 
-from toolkit.errors import InvalidArgumentError
+from toolkit.errors import InvalidArgumentError, UnimplementedError
 from toolkit.kernels.cuda.memory import GpuArray
 
 
@@ -19,7 +23,9 @@ class Checks:
 
     def __init__(self, word: GpuArray):
         self.word = word
-        self._known: list[tuple[str, str]] = []
+        self._known: list[tuple[str, str] | None] = []
+        self.room_checks = 0  # how often memory may turn out to be too small
+        self.updates = 0  # how often variables may be changed
 
     def __len__(self) -> int:
         return len(self._known)
@@ -29,6 +35,24 @@ class Checks:
         self._known.append((node, message))
         return len(self._known)
 
+    def add_room(self, node: str) -> int:
+        """A number for memory that may be too small.
+
+        Raises:
+            UnimplementedError: variables were changed before.
+        """
+        if self.updates:
+            raise UnimplementedError(
+                f"{node} adds to a list without a limit behind changes of variables, which nobody could take back"
+            )
+        self.room_checks += 1
+        self._known.append(None)
+        return len(self._known)
+
+    def lacked_room(self, found: int) -> bool:
+        """Whether a replay ended because memory was too small, and changed nothing."""
+        return bool(found) and self._known[found - 1] is None
+
     def require(self, found: int) -> None:
         """See to what is in the word after a replay.
 
@@ -36,5 +60,5 @@ class Checks:
             InvalidArgumentError: something was wrong.
         """
         if found:
-            node, message = self._known[found - 1]
+            node, message = self._known[found - 1] or ("", "memory of a recorded step is too small")
             raise InvalidArgumentError(message, node=node or None)

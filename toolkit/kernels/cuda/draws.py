@@ -117,6 +117,11 @@ class Draws:
             _, *first = _ENTRY.unpack_from(pinned, offset)
             generator.take((high << 64 | low) - (first[1] << 64 | first[0]) & _U128)
 
+    def give_back(self) -> None:
+        """Move the generators to where they were before a replay that is not to count."""
+        for generator, blocks, _, _ in reversed(self._taken):
+            generator.take(-blocks & _U128)
+
     def take(self) -> None:
         """Take the numbers of a replay, when the one before it is done."""
         for generator, blocks, pinned, offset in self._taken:

@@ -11,8 +11,9 @@ from typing import Any
 from toolkit.graph import dtypes
 from toolkit.kernels import registry
 from toolkit.kernels.context import StepContext
-from toolkit.kernels.cpu.tensor_array import array_of
+from toolkit.kernels.cpu.tensor_array import array_of, held_stack
 from toolkit.kernels.registry import COMPLEX, FLOATING, NUMBER
+from toolkit.kernels.stack import Stack
 from toolkit.kernels.tensor_array import TensorArray
 
 _ELEMENTS = FLOATING | COMPLEX | {dtypes.int64}
@@ -35,6 +36,15 @@ def held_by(step: StepContext, handle: Any) -> TensorArray:
         GraphmillError: it is no such handle.
     """
     return array_of(step, handle)
+
+
+def stack_of(step: StepContext, handle: Any) -> Stack:
+    """The stack of a step that a handle is of.
+
+    Raises:
+        GraphmillError: it is no such handle.
+    """
+    return held_stack(step, handle)
 
 
 def _register() -> None:

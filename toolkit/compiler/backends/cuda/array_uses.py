@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from toolkit.compiler.backends.cuda.conditional_arrays import MAKE, OF_HOST, SCATTER, WRITE
+from toolkit.compiler.backends.cuda.conditional_arrays import GRADIENT, MAKE, OF_HOST, SCATTER, WRITE
 from toolkit.compiler.backends.cuda.device_numbers import DeviceNumbers
 from toolkit.compiler.ir.block import Block
 from toolkit.compiler.ir.operations.calls import Call, Loop
 from toolkit.compiler.ir.value import Value
 
 _FAMILY = "TensorArray"
+
+
+def source_of(call: Call) -> str:
+    """Which gradient an array is asked for."""
+    return call.step.node.attr("source").decode(errors="surrogateescape")
 
 
 class ArrayUses:
@@ -19,11 +24,13 @@ class ArrayUses:
 
     Attributes:
         shapes: of the arrays that the device keeps, by the handles that make them: the shape of their elements, None
-            where nothing that is written tells it.
+            where nothing that is written tells it. Arrays of gradients are made of these, and kept where they are.
+        sources: of the gradients that are asked for, by the same.
     """
 
     def __init__(self, block: Block, numbers: DeviceNumbers):
         self.shapes: dict[Value, tuple[int, ...] | None] = {}
+        self.sources: dict[Value, set[str]] = {}
         self._numbers = numbers
         self._made: dict[Value, Value] = {}  # handles, with those that they come from
         self._wanted: set[Value] = set()
@@ -53,12 +60,16 @@ class ArrayUses:
             handle = call.outputs[0]
             self._made[handle] = handle
             self.shapes[handle] = None
+            self.sources[handle] = set()
             return
         made = self._made.get(call.inputs[0])
         if made is None:
             return
         if is_inside or self._numbers.given(call):
             self._wanted.add(made)
+        if call.op == GRADIENT:
+            self._made[call.outputs[0]] = made
+            self.sources[made].add(source_of(call))
         if call.op in (WRITE, SCATTER):
             shape = call.inputs[2].shape
             if shape is not None:

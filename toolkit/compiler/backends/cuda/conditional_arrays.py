@@ -3,13 +3,15 @@
 The host does not know which elements an iteration reads and writes, so that the device keeps what the host keeps
 elsewhere: whether an element was written, or read and let go of. A kernel looks at that, and notes what the array would
 have refused (`kernels.cuda.checks`); another one moves the element. An array is put there when it is made, where its
-size and the shape of its elements are known; one that grows stays the host's.
+size and the shape of its elements are known; one that grows stays the host's. So are the arrays of its gradients, for
+the op that asks for one may stand in a loop: what is written to these again is added.
 """
 
 from __future__ import annotations
 
 import functools
 import weakref
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,16 +25,21 @@ from toolkit.kernels.cuda.device import CudaDevice
 from toolkit.kernels.cuda.memory import GpuArray
 from toolkit.kernels.cuda.simt.builder import KernelBuilder
 from toolkit.kernels.cuda.simt.ir import SimtKernel, Value
+from toolkit.kernels.gpu import nests
 from toolkit.kernels.gpu.indexing import BLOCK, blocks_for
+from toolkit.kernels.gpu.nests import NestOperand, NestStep
 from toolkit.kernels.gpu.tensor_array import held_by
 from toolkit.kernels.tensor_array import TensorArray
 
 MAKE, WRITE, READ = "TensorArrayV3", "TensorArrayWriteV3", "TensorArrayReadV3"
-GATHER, SCATTER = "TensorArrayGatherV3", "TensorArrayScatterV3"
+GATHER, SCATTER, GRADIENT = "TensorArrayGatherV3", "TensorArrayScatterV3", "TensorArrayGradV3"
 #: what the host does whatever the device keeps of an array: it looks at no element
 OF_HOST = frozenset({"TensorArraySizeV3", "TensorArrayCloseV3"})
 #: what may be done where the device decides
-INSIDE = frozenset({WRITE, READ, "TensorArraySizeV3"})
+INSIDE = frozenset({WRITE, READ, GRADIENT, "TensorArraySizeV3"})
+#: a write to an array of gradients
+ADD = "TensorArrayWriteV3 of a gradient"
+_NAMES = {WRITE: "written", READ: "read", ADD: "added"}
 #: words of elements
 _UNSET, _WRITTEN, _CLEARED = 0, 1, 2
 
@@ -43,20 +50,23 @@ class ArrayRows(NamedTuple):
     Attributes:
         rows: the elements; those that were not written are zeros.
         words: int32, one for each; the last one says whether the shape of elements is known.
+        gradients: the same of the arrays that are made for its gradients, by their sources.
     """
 
     rows: GpuArray
     words: GpuArray
+    gradients: dict[str, ArrayRows]
 
 
 _kept: weakref.WeakKeyDictionary[TensorArray, ArrayRows] = weakref.WeakKeyDictionary()
 
 
-def bring(device: CudaDevice, running: Any, handle: Any, shape: tuple[int, ...] | None) -> None:
+def bring(device: CudaDevice, running: Any, handle: Any, shape: tuple[int, ...] | None, sources: Iterable[str]) -> None:
     """Have the device keep an array that was just made.
 
     Args:
         shape: of what is written to it, if that is known.
+        sources: of the gradients that are asked for.
 
     Raises:
         UnimplementedError: it grows, or nobody knows what its elements are.
@@ -73,29 +83,80 @@ def bring(device: CudaDevice, running: Any, handle: Any, shape: tuple[int, ...] 
     words = device.zeros((size + 1,), np.int32)
     if declared is not None:
         device.context.fill(words.address + 4 * size, 1, 1, device.compute)
-    _kept[array] = ArrayRows(device.zeros((size, *inner), array.dtype.numpy), words)
+    if sources and declared is None and not array.same_shapes:
+        raise UnimplementedError(f"{device.node} makes an array of elements that may differ, which gradients are of")
+
+    def rows() -> GpuArray:
+        return device.zeros((size, *inner), array.dtype.numpy)
+
+    gradients = {source: ArrayRows(rows(), device.zeros((size + 1,), np.int32), {}) for source in sources}
+    _kept[array] = ArrayRows(rows(), words, gradients)
+
+
+def gradient(device: CudaDevice, running: Any, made: Any, handle: Any, source: str) -> None:
+    """Have the device keep the array that gradients of another one's elements are written to.
+
+    Args:
+        made: the handle that the host's kernel gives.
+        handle: of the other one.
+    """
+    array, held = _found(device, running, handle)
+    rows = _kept[held_by(running, made)] = held.gradients[source]
+    known = 4 * array.size  # elements are of one shape, which is known for both or for neither
+    device.context.copy(rows.words.address + known, held.words.address + known, 4, device.compute)
 
 
 def write(device: CudaDevice, running: Any, handle: Any, index: Any, value: Any, flow: Any) -> Any:
     """Set an element."""
-    array, (rows, words) = _found(device, running, handle)
-    if array.aggregates:
-        raise UnimplementedError(f"{device.node} adds to an element")
+    array, (rows, words, _) = _found(device, running, handle)
     _require_element(device, array, rows, value.shape, value)
     told = f"TensorArray {array.name}: Could not write to TensorArray index because it has already been"
+    if array.aggregates:
+        _add(device, array, rows, words, index, value, f"{told} read.")
+        return flow
     place, checks, code = _entry(
-        device, WRITE, words, index, array.size, array.same_shapes, f"TensorArray {array.name}: Tried to write to an "
-        f"index out of range but array is not resizeable and size is: {array.size}", f"{told} written to.",
+        device, WRITE, words, index, array.size, array.same_shapes, _outside(array), f"{told} written to.",
         f"{told} read.",
     )  # fmt: skip
     launch_row(device, rows, value, place, checks, code, is_set=True)
     return flow
 
 
+def _add(
+    device: CudaDevice, array: TensorArray, rows: GpuArray, words: GpuArray, index: Any, value: GpuArray, told: str
+) -> None:
+    """Set an element, or add to it if it is there."""
+    place, checks, code = _entry(
+        device, ADD, words, index, array.size, array.same_shapes, _outside(array), "", told
+    )  # fmt: skip
+    before = device.empty(value.shape, value.dtype)
+    launch_row(device, rows, before, place, checks, code, is_set=False)
+    launch_row(device, rows, _sum(device, place, before, value), place, checks, code, is_set=True)
+
+
+def _sum(device: CudaDevice, place: GpuArray, before: GpuArray, value: GpuArray) -> GpuArray:
+    """What an element becomes: the first gradient as it is, with the sign of its zeros, or a sum."""
+    is_there, name = place.viewed(np.dtype(np.bool_), (), 4), value.dtype.name
+    operands = [NestOperand(each.dtype.name, nests.broadcast_strides(each.shape, value.shape))
+                for each in (is_there, before, value)]  # fmt: skip
+    steps = [NestStep("AddV2", (1, 2), name), NestStep("SelectV2", (0, 3, 2), name)]
+    found = nests.fused(steps, operands, [4], value.shape, aligned=False)
+    made = device.empty(value.shape, value.dtype)
+    device.launch(found.kernel, found.blocks, is_there, before, value, made, *found.numbers)
+    return made
+
+
+def _outside(array: TensorArray) -> str:
+    return (
+        f"TensorArray {array.name}: Tried to write to an index out of range but array is not resizeable and size is: "
+        f"{array.size}"
+    )
+
+
 def read(device: CudaDevice, running: Any, handle: Any, index: Any, flow: Any) -> GpuArray:
     """An element."""
     del flow
-    array, (rows, words) = _found(device, running, handle)
+    array, (rows, words, _) = _found(device, running, handle)
     told = f"TensorArray {array.name}: Could not read"
     place, checks, code = _entry(
         device, READ, words, index, array.size, array.clear_after_read, f"TensorArray {array.name}: Tried to read from "
@@ -114,7 +175,7 @@ def _unknown(array: TensorArray) -> str:
 
 def gather(device: CudaDevice, running: Any, handle: Any, indices: Any, flow: Any) -> GpuArray:
     """All elements, or those of some places, as one tensor."""
-    array, (rows, words) = _found(device, running, handle)
+    array, (rows, words, _) = _found(device, running, handle)
     places = _places(device, indices)
     if places == list(range(array.size)):
         _all(device, READ, array, words, array.clear_after_read)
@@ -127,7 +188,7 @@ def gather(device: CudaDevice, running: Any, handle: Any, indices: Any, flow: An
 
 def scatter(device: CudaDevice, running: Any, handle: Any, indices: Any, value: GpuArray, flow: Any) -> Any:
     """Rows of a tensor become the elements, each for the first time."""
-    array, (rows, words) = _found(device, running, handle)
+    array, (rows, words, _) = _found(device, running, handle)
     _require_element(device, array, rows, value.shape[1:], value)
     if _places(device, indices) != list(range(array.size)) or value.shape != rows.shape:
         raise UnimplementedError(f"{device.node} writes to some elements of an array")
@@ -184,10 +245,11 @@ def _checks(device: CudaDevice) -> Checks:
 def _entry(
     device: CudaDevice, op: str, words: GpuArray, index: Any, size: int, option: bool, *messages: str
 ) -> tuple[GpuArray, Checks, int]:  # fmt: skip
-    """The place of an element that may be taken or set, -1 where it may not; the word is what it is then."""
+    """The place of an element that may be taken or set, -1 where it may not, and behind it whether it is there; the
+    word is what it is then."""
     checks = _checks(device)
     codes = [checks.add(device.node, message) for message in messages]
-    place = device.empty((1,), np.int32)
+    place = device.empty((2,), np.int32)
     given = as_number(device, index)
     if given.dtype != np.int32:
         raise UnimplementedError(f"{device.node} takes an index of another type")
@@ -220,9 +282,11 @@ def _pass(
     may = is_unset
     if op == READ:
         may = k.either(is_set, k.both(is_unset, k.compare("ne", k.load(words, size), zero)))
+    elif op == ADD:
+        may = k.either(is_set, is_unset)
     wants = k.compare("ne", option, zero)
     with k.when(may):
-        if op == WRITE:
+        if op != READ:
             k.store(words, at, k.number(_WRITTEN, "i32"))
         else:
             with k.when(wants):
@@ -237,27 +301,29 @@ def _pass(
 def entry_kernel(op: str) -> SimtKernel:
     """Looks at one element, for one thread.
 
-    Takes words [size + 1], index [1], place [1], word [1], size, option (a write tells the shape; a read clears), and
+    Takes words [size + 1], index [1], place [2], word [1], size, option (a write tells the shape; a read clears), and
     the code of an index that is out of range, behind which those of `_pass` are.
     """
-    k = KernelBuilder(f"array_{'written' if op == WRITE else 'read'}", 32)
+    k = KernelBuilder(f"array_{_NAMES[op]}", 32)
     words, index = k.buffer("words", "i32", written=True), k.buffer("index", "i32")
     place, word = k.buffer("place", "i32", written=True), k.buffer("word", "i32", written=True)
     size, option, code = (k.scalar(name, "i32") for name in ("size", "option", "code"))
     zero, one = k.number(0, "i32"), k.number(1, "i32")
     with k.when(k.compare("eq", k.global_thread("i32"), zero)):
         at = k.load(index, zero)
-        found = k.variable(k.number(-1, "i32"))
+        found, there = k.variable(k.number(-1, "i32")), k.variable(zero)
         with k.when(k.both(k.compare("sge", at, zero), k.compare("slt", at, size))):
+            there.set(k.convert(k.compare("eq", k.load(words, at), k.number(_WRITTEN, "i32")), "i32"))
             may = _pass(k, op, words, word, at, size, option, k.add(code, one))
             with k.when(may):
                 found.set(at)
-                if op == WRITE:
+                if op != READ:
                     with k.when(k.compare("ne", option, zero)):
                         k.store(words, size, one)
         with k.otherwise():
             k.compare_exchange(word, zero, zero, code)
         k.store(place, zero, found.get())
+        k.store(place, one, there.get())
     return k.finish()
 
 

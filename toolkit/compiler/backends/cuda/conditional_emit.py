@@ -9,20 +9,27 @@ from toolkit.compiler.backends.cuda import (
     conditional_growing,
     conditional_lists,
     conditional_nodes,
+    conditional_stacks,
 )
-from toolkit.compiler.backends.cuda.array_uses import ArrayUses
-from toolkit.compiler.backends.cuda.conditional_growing import POP, PUSH
+from toolkit.compiler.backends.cuda.array_uses import ArrayUses, source_of
 from toolkit.compiler.backends.cuda.conditional_lists import GET, SET
-from toolkit.compiler.backends.cuda.device_numbers import IDENTITIES, DeviceNumbers
+from toolkit.compiler.backends.cuda.device_numbers import DeviceNumbers
+from toolkit.compiler.backends.cuda.drawing import DRAWS, GENERATORS
 from toolkit.compiler.backends.cuda.emitter import CudaEmitter
+from toolkit.compiler.backends.cuda.list_uses import IDENTITIES, POP, PUSH, STACK, STACK_PUSH
+from toolkit.compiler.backends.cuda.operations import UpdatesCall
 from toolkit.compiler.backends.kernels.function import KernelFunction
 from toolkit.compiler.ir.block import Block
+from toolkit.compiler.ir.effects import may_change_variables
 from toolkit.compiler.ir.operation import Operation
 from toolkit.compiler.ir.operations.calls import Call, Loop, Select, Test
 from toolkit.compiler.ir.value import Value
 from toolkit.kernels.cuda.device import CudaDevice
 from toolkit.kernels.facts import COPY_IN, COPY_OUT
 from toolkit.kernels.gpu import nests
+
+#: what does something to other things than variables, or leaves them as they are
+_NO_UPDATES = ("TensorArray", "Stack", "Stateless", "ResourceGather", "VarIs", "IsVariable", "Variable", "VarHandle")
 
 
 class ConditionalEmitter(CudaEmitter):
@@ -34,12 +41,13 @@ class ConditionalEmitter(CudaEmitter):
     """
 
     def __init__(self, block: Block, device: CudaDevice, numbers: DeviceNumbers, arrays: ArrayUses | None = None):
-        super().__init__(block, device)
+        super().__init__(block, device, numbers.lists)
         self._numbers = numbers
         self._arrays = ArrayUses(block, numbers) if arrays is None else arrays
         self._repeats = False  # the block is the body of a loop that the device decides
         self._own_states: frozenset[Value] = frozenset()  # arguments that such a loop changes
         self._open: Sequence[tuple[Value, bool]] = ()  # the branch of the operation before
+        self._guarded: Sequence[tuple[Value, bool]] | None = None  # likewise, if it changes variables
 
     def inner(self, body: Block) -> KernelFunction:
         emitter = ConditionalEmitter(body, self._device, self._numbers, self._arrays)
@@ -48,9 +56,13 @@ class ConditionalEmitter(CudaEmitter):
 
     def _enter(self, predicates: Sequence[tuple[Value, bool]]) -> None:
         if not any(value in self._numbers.values for value, _ in predicates):
-            self._open = ()
+            if self._operation is not None and _updates(self._operation):
+                self._guard(predicates)
+                return
+            self._open, self._guarded = (), None
             super()._enter(predicates)
             return
+        self._guarded = None
         if list(predicates) == list(self._open):
             return  # one node for operations that stand together
         self._open = list(predicates)
@@ -63,6 +75,15 @@ class ConditionalEmitter(CudaEmitter):
         self.line(f"with {branch}({self.share('d', self._device)}, {terms}):")
         self._indent = "            "
 
+    def _guard(self, predicates: Sequence[tuple[Value, bool]]) -> None:
+        """Open what is done where nothing was found to be wrong; one node for operations that stand together."""
+        if self._guarded == list(predicates):
+            return
+        self._open, self._guarded = (), list(predicates)
+        super()._enter(predicates)
+        self.line(f"with {self.share('f', conditional_nodes.unless_refused)}({self.share('d', self._device)}):")
+        self._indent += "    "
+
     def write_operation(self, operation: Operation) -> None:
         values = self._numbers.values
         match operation:
@@ -74,6 +95,8 @@ class ConditionalEmitter(CudaEmitter):
                 self._element(operation)
             case Call() if operation.op in (PUSH, POP):
                 self._end(operation)
+            case Call() if self._numbers.keeps_stack(operation):
+                self._stack(operation)
             case Call() if self._arrays.takes(operation):
                 self._array(operation)
             case Call() if self._numbers.given(operation):
@@ -83,7 +106,8 @@ class ConditionalEmitter(CudaEmitter):
                 choose = self.share("f", conditional_nodes.choose)
                 device = self.share("d", self._device.for_node(operation.name))
                 read = ", ".join(map(self.read, given))
-                self.line(f"{self.bind(operation.output)} = {choose}({device}, {read})")
+                capacity = self.share("k", self._numbers.lists.capacity(operation.output))
+                self.line(f"{self.bind(operation.output)} = {choose}({device}, {read}, {capacity})")
             case Test() if operation.condition in values:
                 needed = "".join(f"{self.read(value)}, " for value in self._needed_behind(operation))
                 self.line(f"yield {self.read(operation.condition)}, ({needed})")
@@ -113,11 +137,29 @@ class ConditionalEmitter(CudaEmitter):
         """An element at the end of a list, put there or taken away."""
         do = conditional_growing.push if call.op == PUSH else conditional_growing.pop
         device, compute = self.share("d", self._device.for_node(call.name)), self.share("f", call.step.compute)
-        more = f", inside={self._repeats or bool(self._open)}"
+        capacity = self.share("k", self._numbers.lists.capacity(call.inputs[0]))
+        more = f", {capacity}" * (call.op == PUSH) + f", inside={self._repeats or bool(self._open)}"
         more += f", in_place={self._is_over(call)}" if call.op == PUSH else ""
         given = ", ".join(map(self.read, call.inputs))
         made = ", ".join(map(self.bind, call.outputs))
         self.line(f"{made} = {self.share('f', do)}({device}, {compute}, {given}{more})")
+
+    def _stack(self, call: Call) -> None:
+        """What is done with a stack that the device keeps."""
+        device = self.share("d", self._device.for_node(call.name))
+        given = ", ".join(map(self.read, call.inputs))
+        if call.op == STACK:
+            CudaEmitter.write_operation(self, call)
+            capacity = self.share("k", self._numbers.lists.capacity(call.outputs[0]))
+            bring = self.share("f", conditional_stacks.bring)
+            self.line(f"{bring}({device}, R, {self.read(call.outputs[0])}, {capacity})")
+            return
+        if call.op == STACK_PUSH:
+            push = self.share("f", conditional_stacks.push)
+            self.line(f"{self.bind(call.output)} = {push}({device}, R, {given})")
+            return
+        pop, is_number = self.share("f", conditional_stacks.pop), call.output in self._numbers.values
+        self.line(f"{self.bind(call.output)} = {pop}({device}, R, {given}, is_number={is_number})")
 
     def _array(self, call: Call) -> None:
         """What is done with an array that the device keeps."""
@@ -126,7 +168,15 @@ class ConditionalEmitter(CudaEmitter):
             super().write_operation(call)
             shape = self.share("k", self._arrays.shapes[call.outputs[0]])
             bring = self.share("f", conditional_arrays.bring)
-            self.line(f"{bring}({device}, R, {self.read(call.outputs[0])}, {shape})")
+            sources = self.share("k", sorted(self._arrays.sources[call.outputs[0]]))
+            self.line(f"{bring}({device}, R, {self.read(call.outputs[0])}, {shape}, {sources})")
+            return
+        if call.op == conditional_arrays.GRADIENT:
+            super().write_operation(call)
+            note = self.share("f", conditional_arrays.gradient)
+            self.line(
+                f"{note}({device}, R, {self.read(call.outputs[0])}, {self.read(call.inputs[0])}, {source_of(call)!r})"
+            )
             return
         given = ", ".join(map(self.read, call.inputs))
         do = conditional_arrays.DONE.get(call.op)
@@ -190,8 +240,21 @@ class ConditionalEmitter(CudaEmitter):
         body = emitter.write()
         self._inner.append(body)
         device = self._device.for_node(loop.name)
-        run = self.share("l", conditional_nodes.repeated(device, loop.name, body.run, varies))  # pyright: ignore[reportArgumentType]  its code yields
+        capacities = [self._numbers.lists.capacity(output) for output in loop.outputs]
+        run = self.share("l", conditional_nodes.repeated(device, loop.name, body.run, varies, capacities))  # pyright: ignore[reportArgumentType]  its code yields
         states, invariants = (", ".join(map(self.read, each)) for each in (loop.states, loop.invariants))
         given = f"{run}([{states}], [{invariants}], R)"
         made = ", ".join(map(self.bind, loop.outputs))
         self.line(f"{made}{',' if len(loop.outputs) == 1 else ''} = {given}" if loop.outputs else given)
+
+
+def _updates(operation: Operation) -> bool:
+    """Whether an operation changes variables, but for what is in loops: they say so themselves."""
+    if isinstance(operation, UpdatesCall):
+        return True
+    return (
+        isinstance(operation, Call)
+        and not operation.op.startswith(_NO_UPDATES)
+        and operation.op not in DRAWS | GENERATORS
+        and may_change_variables(operation)
+    )

@@ -1,7 +1,9 @@
 """Lists that grow and shrink in loops that the device decides: rows for as many elements as they may have, and a count.
 
-A list that says how many elements it may have gets memory for all of them. What pushes writes the row that the count
-names, what pops reads it; the count is on the device, so that nobody on the host may ask for the list's length.
+A list that says how many elements it may have gets memory for all of them, others for as many as runs of the host make
+likely (`list_uses`): a replay that finds more is done again by the host, and the next recording has more. What pushes
+writes the row that the count names, what pops reads it; the count is on the device, so that nobody on the host may ask
+for the list's length.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from toolkit.compiler.backends.cuda.conditional_lists import launch_row
+from toolkit.compiler.backends.cuda.list_uses import Capacity
 from toolkit.errors import UnimplementedError
 from toolkit.kernels.cuda.device import CudaDevice
 from toolkit.kernels.cuda.memory import GpuArray
@@ -21,7 +24,7 @@ from toolkit.kernels.cuda.simt.ir import WARP, SimtKernel
 from toolkit.kernels.gpu import tensor_space
 from toolkit.kernels.tensor_list import UNBOUNDED, TensorList
 
-PUSH, POP = "TensorListPushBack", "TensorListPopBack"
+_EMPTY = "Trying to pop from an empty list."
 
 
 class GrowingList(TensorList):
@@ -57,24 +60,37 @@ class GrowingList(TensorList):
         )
 
 
-def grows(value: Any) -> bool:
-    """Whether it is a list that the device may push to."""
-    return isinstance(value, GrowingList) or (isinstance(value, TensorList) and value.max_items != UNBOUNDED)
+def grows(value: Any, capacity: Capacity | None = None) -> bool:
+    """Whether it is a list that the device may push to.
+
+    Args:
+        capacity: how many elements it had so far, where it is one that the program pushes to.
+    """
+    return isinstance(value, GrowingList) or (
+        isinstance(value, TensorList) and (value.max_items != UNBOUNDED or capacity is not None)
+    )
 
 
-def as_growing(device: CudaDevice, value: TensorList) -> GrowingList:
+def as_growing(device: CudaDevice, value: TensorList, capacity: Capacity | None = None) -> GrowingList:
     """A list with memory for all that it may have; itself where it is one.
 
+    Args:
+        capacity: how many elements it had so far.
+
     Raises:
-        UnimplementedError: it says neither how many elements it may have nor of what shape, or these are no numbers.
+        UnimplementedError: it is not known how many elements it may have or of what shape, or these are no numbers.
     """
     if isinstance(value, GrowingList):
-        return value
-    if value.max_items == UNBOUNDED or not value.shape.is_fully_defined or value.dtype.kind in "srv":
+        return _enlarged(device, value, capacity)
+    declared = value.shape.as_list() if value.shape.is_fully_defined else None
+    inner = declared if declared is not None or capacity is None else capacity.shape
+    most = _rows(value.max_items, capacity)
+    if most == UNBOUNDED or inner is None or value.dtype.kind in "srv":
         raise UnimplementedError(f"{device.node} takes {value}: memory that grows")
-    shape = (value.max_items, *value.shape.as_list())
-    dense = device.zeros(shape, value.dtype.numpy)
-    width = dense.nbytes // max(value.max_items, 1)
+    most = max(most, value.length)
+    shape = (most, *inner)
+    dense = device.empty(shape, value.dtype.numpy)
+    width = dense.nbytes // max(most, 1)
     for number, item in enumerate(value.items):
         if not isinstance(item, GpuArray) or item.shape != shape[1:]:
             raise UnimplementedError(f"{device.node} takes a list with an element of another kind")
@@ -85,29 +101,52 @@ def as_growing(device: CudaDevice, value: TensorList) -> GrowingList:
     return made
 
 
-def copied(device: CudaDevice, value: TensorList) -> GrowingList:
+def _rows(limit: int, capacity: Capacity | None) -> int:
+    """Memory for so many elements; UNBOUNDED where nobody knows."""
+    if capacity is None:
+        return limit
+    return capacity.rows if limit == UNBOUNDED else min(limit, capacity.rows)
+
+
+def _enlarged(device: CudaDevice, held: GrowingList, capacity: Capacity | None) -> GrowingList:
+    """The same list, with memory for as many elements as there may be where it is pushed to next."""
+    there, wanted = held.dense.shape[0], _rows(held.max_items, capacity)
+    if wanted <= there:
+        return held
+    dense = device.empty((wanted, *held.dense.shape[1:]), held.dense.dtype)
+    if held.dense.nbytes:
+        device.context.copy(dense.address, held.dense.address, held.dense.nbytes, device.compute)
+    return GrowingList(held, dense, held.count)
+
+
+def copied(device: CudaDevice, value: TensorList, capacity: Capacity | None = None) -> GrowingList:
     """The same elements in memory of its own."""
-    held = as_growing(device, value)
+    held = as_growing(device, value, capacity)
+    if held is not value:
+        return held if not isinstance(value, GrowingList) else GrowingList(held, held.dense, device.copied(held.count))
     return GrowingList(held, device.copied(held.dense), device.copied(held.count))
 
 
 def push(
-    device: CudaDevice, compute: Callable[..., Any], value: Any, item: Any, *, inside: bool, in_place: bool
+    device: CudaDevice, compute: Callable[..., Any], value: Any, item: Any, capacity: Capacity | None, *, inside: bool,
+    in_place: bool,
 ) -> TensorList:  # fmt: skip
     """The list with one element more.
 
     Args:
         compute: the host's kernel, for lists of the host.
+        capacity: how many elements it had so far.
         inside: the device decides whether, and how often, this is done.
         in_place: nobody looks at the list as it was.
     """
     if not inside and not isinstance(value, GrowingList):
         return compute(value, item)
-    held = as_growing(device, value)
+    held = as_growing(device, value, capacity)
     if not isinstance(item, GpuArray) or item.shape != held.dense.shape[1:] or item.dtype != held.dense.dtype:
         raise UnimplementedError(f"{device.node} pushes an element of another kind")
     dense = held.dense if in_place and held is value else device.copied(held.dense)
-    return GrowingList(held, dense, _moved(device, held, dense, item, is_pushed=True))
+    full = f"Tried to push item into a full list. max_num_elements: {held.max_items}"
+    return GrowingList(held, dense, move_end(device, held.count, dense, item, full, limit=held.max_items))
 
 
 def pop(
@@ -118,28 +157,40 @@ def pop(
         return compute(value, shape)
     held = as_growing(device, value)
     item = device.empty(held.dense.shape[1:], held.dense.dtype)
-    return GrowingList(held, held.dense, _moved(device, held, held.dense, item, is_pushed=False)), item
+    return GrowingList(held, held.dense, move_end(device, held.count, held.dense, item, _EMPTY)), item
 
 
-def _moved(device: CudaDevice, held: GrowingList, dense: GpuArray, item: GpuArray, *, is_pushed: bool) -> GpuArray:
-    """Move an element to the end, or from there; how many there are then."""
+def move_end(
+    device: CudaDevice, count: GpuArray, dense: GpuArray, item: GpuArray, told: str, *, limit: int | None = None,
+    after: GpuArray | None = None,
+) -> GpuArray:  # fmt: skip
+    """Move an element to the end of rows, or from there; how many there are then.
+
+    Args:
+        told: what is wrong where that cannot be.
+        limit: how many there may be; the element is put there. None: it is taken away.
+        after: where the number is put; new memory by default.
+    """
     checks = device.checks
     if checks is None:
         raise UnimplementedError(f"{device.node} takes a list of which nobody would hear that it is full, or empty")
-    full = f"Tried to push item into a full list. max_num_elements: {held.max_items}"
-    code = checks.add(device.node, full if is_pushed else "Trying to pop from an empty list.")
-    after, place = device.empty((), np.dtype(np.int32)), device.empty((1,), np.dtype(np.int32))
-    device.launch(count_kernel(is_pushed=is_pushed), 1, held.count, after, place, checks.word, held.max_items, code)
+    is_pushed, most = limit is not None, dense.shape[0]
+    is_room = is_pushed and limit != most
+    code = checks.add_room(device.node) if is_room else checks.add(device.node, told)
+    if after is None:
+        after = device.empty((), np.dtype(np.int32))
+    place = device.empty((1,), np.dtype(np.int32))
+    device.launch(count_kernel(is_pushed=is_pushed), 1, count, after, place, checks.word, most, code)
     launch_row(device, dense, item, place, checks, code, is_set=is_pushed)
     return after
 
 
 @functools.cache
 def count_kernel(*, is_pushed: bool) -> SimtKernel:
-    """Takes count, after, place, word [1] each, the most elements, and what is noted if there is no such place."""
+    """Takes count, after (the same memory perhaps), place and word, [1] each, the most elements, and what is noted if
+    there is no such place."""
     k = KernelBuilder("list_pushed" if is_pushed else "list_popped", WARP)
-    count = k.buffer("count", "i32")
-    after, place, word = (k.buffer(name, "i32", written=True) for name in ("after", "place", "word"))
+    count, after, place, word = (k.buffer(name, "i32", written=True) for name in ("count", "after", "place", "word"))
     most, code = k.scalar("most", "i32"), k.scalar("code", "i32")
     zero, one = k.number(0, "i32"), k.number(1, "i32")
     with k.when(k.compare("eq", k.thread, zero)):

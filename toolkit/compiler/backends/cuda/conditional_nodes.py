@@ -22,6 +22,7 @@ import numpy as np
 from toolkit.compiler.backends.cuda import conditional_growing, conditional_lists
 from toolkit.compiler.backends.cuda.conditional_growing import GrowingList
 from toolkit.compiler.backends.cuda.conditional_lists import LoopList
+from toolkit.compiler.backends.cuda.list_uses import Capacity
 from toolkit.errors import UnimplementedError
 from toolkit.kernels.cuda.device import CudaDevice
 from toolkit.kernels.cuda.memory import GpuArray
@@ -77,8 +78,26 @@ def branch(device: CudaDevice, terms: Terms) -> Generator[None]:
         yield
 
 
-def choose(device: CudaDevice, predicate: Any, taken: Any, other: Any) -> Any:
+@contextmanager
+def unless_refused(device: CudaDevice) -> Generator[None]:
+    """What is recorded within changes variables: it is done where nothing was found to be wrong before."""
+    checks = device.checks
+    if checks is None:
+        yield
+        return
+    checks.updates += 1
+    if not checks:
+        yield
+        return
+    with device.body(_condition(device, []), repeats=False):
+        yield
+
+
+def choose(device: CudaDevice, predicate: Any, taken: Any, other: Any, capacity: Capacity | None = None) -> Any:
     """The value of the branch that is taken, both of which have memory.
+
+    Args:
+        capacity: how many elements it had so far, where it is a list that the program pushes to.
 
     Raises:
         UnimplementedError: they are no tensors of one shape.
@@ -88,8 +107,8 @@ def choose(device: CudaDevice, predicate: Any, taken: Any, other: Any) -> Any:
     if isinstance(taken, TensorList) or isinstance(other, TensorList):
         if not (isinstance(taken, TensorList) and isinstance(other, TensorList)):
             raise UnimplementedError(f"the branches of {device.node} give a list and {type(other).__name__}")
-        if conditional_growing.grows(taken) and conditional_growing.grows(other):
-            return _choose_growing(device, predicate, taken, other)
+        if all(conditional_growing.grows(each, capacity) for each in (taken, other)):
+            return _choose_growing(device, predicate, taken, other, capacity)
         one, two = (conditional_lists.as_rows(device, each) for each in (taken, other))
         if (one.dense.shape, one.dtype) != (two.dense.shape, two.dtype):
             raise UnimplementedError(f"the branches of {device.node} give {taken} and {other}")
@@ -104,8 +123,10 @@ def choose(device: CudaDevice, predicate: Any, taken: Any, other: Any) -> Any:
     return kept(made) if on_host else made
 
 
-def _choose_growing(device: CudaDevice, predicate: Any, taken: TensorList, other: TensorList) -> GrowingList:
-    one, two = (conditional_growing.as_growing(device, each) for each in (taken, other))
+def _choose_growing(
+    device: CudaDevice, predicate: Any, taken: TensorList, other: TensorList, capacity: Capacity | None
+) -> GrowingList:
+    one, two = (conditional_growing.as_growing(device, each, capacity) for each in (taken, other))
     if (one.dense.shape, one.dtype) != (two.dense.shape, two.dtype):
         raise UnimplementedError(f"the branches of {device.node} give lists of other elements")
     step = NestStep("SelectV2", (0, 1, 2), "")
@@ -129,16 +150,24 @@ def computed_by(
     return compute
 
 
-def repeated(device: CudaDevice, name: str, body: Iteration, varies: Sequence[bool]) -> Callable[..., list[Any]]:
+def repeated(
+    device: CudaDevice, name: str, body: Iteration, varies: Sequence[bool], capacities: Sequence[Capacity | None]
+) -> Callable[..., list[Any]]:
     """A loop as one conditional node: called with states, invariants and the step, it gives the last states.
 
     Args:
         name: of the loop, for messages.
         varies: whether an iteration gives a state another value.
+        capacities: of the states that are lists which iterations push to, how many elements they had so far.
     """
 
     def run(states: list[Any], invariants: list[Any], running: Any) -> list[Any]:
-        own = [_own(device, name, state) if vary else state for state, vary in zip(states, varies, strict=True)]
+        own = [
+            _own(device, name, state, capacity) if vary else state
+            for state, vary, capacity in zip(states, varies, capacities, strict=True)
+        ]
+        checks = device.checks
+        before = (0, 0) if checks is None else (checks.room_checks, checks.updates)
         first = body(own + invariants, running)
         decided, needed = next(first)
         condition = _condition(device, [(decided, True)])
@@ -151,6 +180,10 @@ def repeated(device: CudaDevice, name: str, body: Iteration, varies: Sequence[bo
             _write(device, name, list(zip(needed, fresh, strict=True)))
             _set(device, condition, [(decided, True)])
             following.close()
+        if checks is not None and checks.room_checks > before[0] and checks.updates > before[1]:
+            raise UnimplementedError(
+                f"{name} changes variables and adds to a list without a limit: changes that nobody could take back"
+            )
         return own
 
     return run
@@ -165,10 +198,10 @@ def _rest(iteration: Generator[Any, None, list[Any]]) -> list[Any]:
     raise AssertionError("a body has one test")
 
 
-def _own(device: CudaDevice, name: str, value: Any) -> GpuArray | TensorList:
+def _own(device: CudaDevice, name: str, value: Any, capacity: Capacity | None) -> GpuArray | TensorList:
     """A copy of a state in memory of its own."""
-    if conditional_growing.grows(value):
-        return conditional_growing.copied(device, value)
+    if conditional_growing.grows(value, capacity):
+        return conditional_growing.copied(device, value, capacity)
     if isinstance(value, TensorList):
         rows = conditional_lists.as_rows(device, value)
         return LoopList.of(rows, device.copied(rows.dense))
@@ -253,20 +286,30 @@ def _condition(device: CudaDevice, terms: Terms) -> int:
 
 
 def _set(device: CudaDevice, condition: int, terms: Terms) -> None:
-    device.launch(condition_kernel(tuple(wanted for _, wanted in terms)), 1, condition, *(value for value, _ in terms))
+    checks = device.checks or None  # None, too, where nothing can be wrong so far
+    kernel = condition_kernel(tuple(wanted for _, wanted in terms), is_checked=checks is not None)
+    word = () if checks is None else (checks.word,)
+    device.launch(kernel, 1, condition, *(value for value, _ in terms), *word)
 
 
 @functools.cache
-def condition_kernel(wanted: tuple[bool, ...]) -> SimtKernel:
-    """Sets a condition to whether predicates, one byte each, are as they must be."""
-    k = KernelBuilder("condition_" + "".join("ny"[each] for each in wanted), block=WARP)
+def condition_kernel(wanted: tuple[bool, ...], *, is_checked: bool = False) -> SimtKernel:
+    """Sets a condition to whether predicates, one byte each, are as they must be.
+
+    Args:
+        is_checked: and nothing was found to be wrong (`kernels.cuda.checks`), for then a loop may never end.
+    """
+    k = KernelBuilder("condition_" + "".join("ny"[each] for each in wanted) + "_checked" * is_checked, block=WARP)
     handle = k.scalar("handle", "i64")
     places = [k.buffer(f"p{index}", "i8") for index in range(len(wanted))]
+    words = [k.buffer("word", "i32")] if is_checked else []
     zero = k.number(0, "i32")
     with k.when(k.compare("eq", k.thread, zero)):
         holds = k.number(1, "i1")
         for place, each in zip(places, wanted, strict=True):
             found = k.load_bool(place, zero)
             holds = k.both(holds, found if each else k.inverse(found))
+        for word in words:
+            holds = k.both(holds, k.compare("eq", k.load(word, zero), zero))
         k.set_condition(handle, k.convert(holds, "i32"))
     return k.finish()

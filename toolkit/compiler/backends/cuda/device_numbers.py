@@ -6,11 +6,17 @@ counter of a loop whose end it decides. Whoever asks for its value on the host (
 recorded.
 """
 
+# numpy's arrays of an unknown type
+# pyright: reportUnknownArgumentType=false
+
 from __future__ import annotations
+
+import numpy as np
 
 from toolkit.compiler.backends.cuda.conditional_arrays import INSIDE, READ, WRITE
 from toolkit.compiler.backends.cuda.conditional_lists import GET, GROWS, SET
 from toolkit.compiler.backends.cuda.drawing import DRAWS, GENERATORS
+from toolkit.compiler.backends.cuda.list_uses import IDENTITIES, STACK, STACK_POP, STACK_PUSH, ListUses
 from toolkit.compiler.ir.block import Block
 from toolkit.compiler.ir.elementwise import ELEMENTWISE
 from toolkit.compiler.ir.operation import Operation
@@ -24,8 +30,10 @@ _DEVICE = "GPU"
 #: what is computed of such numbers on the device instead, beside what one function of NumPy computes of them; nothing
 #: that fails for some numbers, as integer divisions do
 _COMPUTED = frozenset({"Equal", "NotEqual", "Cast"})
-#: what hands its input on
-IDENTITIES = frozenset({"Identity", "Snapshot", "StopGradient", "PreventGradient"})
+#: what is done with stacks, wherever they are kept
+_ENDS = frozenset({STACK_PUSH, STACK_POP})
+#: these fail for a second number that is 0, and overflow for -1
+_DIVISIONS = frozenset({"FloorDiv", "FloorMod"})
 #: stateful ops that change nothing but variables, in place: a body may do them any number of times
 _REPEATED = (
     "ReadVariableOp", "VarHandleOp", "Variable", "Assign", "Apply", "Scatter", "Resource", "SparseApply",
@@ -38,6 +46,7 @@ class DeviceNumbers:
 
     Attributes:
         values: numbers of host memory that the device alone knows in a recording; and some of the device's own.
+        lists: the lists and stacks in it.
         repeated: the loops that such a number decides.
         decided: the operations on branches that such a number decides.
         why_not: why the block cannot be recorded for all that; "" where it can, as far as that shows here.
@@ -48,9 +57,11 @@ class DeviceNumbers:
         self.repeated: set[Loop] = set()
         self.decided: set[Operation] = set()
         self.why_not = ""
+        self.lists = ListUses(block)
+        self._stacks: set[Value] = set()  # those that the device keeps, for it decides what they hold
         count = -1
-        while len(self.values) != count:
-            count = len(self.values)
+        while len(self.values) + len(self._stacks) != count:
+            count = len(self.values) + len(self._stacks)
             self._block(block, is_inside=False)
 
     def _block(self, block: Block, *, is_inside: bool) -> None:
@@ -100,6 +111,9 @@ class DeviceNumbers:
             return
         if call.op == COPY_IN:
             return
+        if call.op in _ENDS:
+            self._end(call, is_inside=is_inside)
+            return
         is_repeated = node.op.startswith(_REPEATED) or node.op in DRAWS | GENERATORS | INSIDE
         if is_inside and call.step.kind is Kind.STATEFUL and not is_repeated:
             self._refuse(
@@ -114,6 +128,23 @@ class DeviceNumbers:
         if call.op not in IDENTITIES and not _is_computed(call):
             self._refuse(f"{node.name} ({node.op}) takes a number that the device alone knows")
         self.values.update(call.outputs)
+
+    def _end(self, call: Call, *, is_inside: bool) -> None:
+        """An element is pushed to a stack or popped from it."""
+        root = self.lists.root(call.inputs[0])
+        if is_inside or self.given(call):
+            self._stacks.add(root)
+        if root not in self._stacks:
+            return
+        is_number = call.op == STACK_POP and stays_on_host(call.step.node, _DEVICE, 0, output=True)
+        if is_number or (call.op == STACK_PUSH and call.inputs[1] in self.values):
+            self.values.add(call.output)
+
+    def keeps_stack(self, call: Call) -> bool:
+        """Whether a call makes or takes a stack that the device keeps."""
+        if call.op == STACK:
+            return self.lists.root(call.outputs[0]) in self._stacks
+        return call.op in _ENDS and self.lists.root(call.inputs[0]) in self._stacks
 
     def given(self, call: Call) -> bool:
         """Whether a call takes such a number where it wants one in host memory."""
@@ -136,8 +167,15 @@ def _is_computed(call: Call) -> bool:
     """Whether the device can compute it in the host's place."""
     node = call.step.node
     row = ELEMENTWISE.get(call.op)
-    if row is None or not (row.numpy or call.op in _COMPUTED) or call.step.deref or len(call.outputs) != 1:
+    is_safe = row is not None and (row.numpy or call.op in _COMPUTED or _divides(call))
+    if not is_safe or call.step.deref or len(call.outputs) != 1:
         return False
     types = [value.dtype.name for value in call.inputs if value.dtype is not None]
     output = call.output.dtype
     return len(types) == len(node.input_types) and output is not None and nests.is_writable(call.op, types, output.name)
+
+
+def _divides(call: Call) -> bool:
+    """Whether it is a division that fails for no number."""
+    by = call.inputs[-1].constant
+    return call.op in _DIVISIONS and isinstance(by, np.ndarray | np.generic) and bool(np.all(np.greater(by, 0)))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from toolkit.compiler.backends.cuda.conditional_emit import ConditionalEmitter
 from toolkit.compiler.backends.cuda.device_numbers import DeviceNumbers, copies_numbers_out
 from toolkit.compiler.backends.cuda.emitter import CudaEmitter, CudaFunction
+from toolkit.compiler.backends.cuda.list_uses import ListUses
 from toolkit.compiler.backends.cuda.recorded import refusal
 from toolkit.compiler.backends.kernels.function import KernelFunction
 from toolkit.compiler.ir.block import Block
@@ -22,8 +23,10 @@ def emit(block: Block, *, tf32: bool = False) -> CudaFunction:
     """
     device = device_named(block.device)
     why_not = refusal(block)
-    recorded = _for_recordings(block, device) if why_not is None and copies_numbers_out(block) else None
-    made = CudaEmitter(block, device).write()
+    lists, recorded = None, None
+    if why_not is None and copies_numbers_out(block):
+        lists, recorded = _for_recordings(block, device)
+    made = CudaEmitter(block, device, lists).write()
     assert isinstance(made, CudaFunction)
     made.device, made.tf32, made.recorded = device, tf32, recorded
     made.why_not = why_not
@@ -32,11 +35,12 @@ def emit(block: Block, *, tf32: bool = False) -> CudaFunction:
     return made
 
 
-def _for_recordings(block: Block, device: CudaDevice) -> KernelFunction | None:
-    """The function with conditional nodes; None where it cannot be, which is noted."""
+def _for_recordings(block: Block, device: CudaDevice) -> tuple[ListUses | None, KernelFunction | None]:
+    """The function with conditional nodes, and the lists in it whose lengths it wants to know; None where it cannot be,
+    which is noted."""
     numbers = DeviceNumbers(block)
     why_not = device.context.no_conditions or numbers.why_not
     if why_not:
         block.notes.append(f"the host decides on loops and branches that depend on tensors: {why_not}")
-        return None
-    return ConditionalEmitter(block, device, numbers).write()
+        return None, None
+    return numbers.lists, ConditionalEmitter(block, device, numbers).write()

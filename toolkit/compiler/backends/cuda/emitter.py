@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from toolkit.compiler.backends.cuda.launchers import LAUNCHERS, updates
+from toolkit.compiler.backends.cuda.list_uses import PUSH, STACK_PUSH, ListUses, note_list, note_stack
 from toolkit.compiler.backends.cuda.operations import UpdatesCall
 from toolkit.compiler.backends.cuda.recorded import RecordedFunction
 from toolkit.compiler.backends.kernels.emit import CallEmitter
 from toolkit.compiler.backends.kernels.function import KernelFunction
 from toolkit.compiler.ir.block import Block
 from toolkit.compiler.ir.operation import Operation
+from toolkit.compiler.ir.operations.calls import Call
 from toolkit.kernels.cuda.device import CudaDevice
 
 
@@ -40,13 +42,15 @@ class CudaEmitter(CallEmitter):
 
     Args:
         device: that it runs on.
+        lists: whose lengths are noted for recordings; None where there are none.
     """
 
     function = CudaFunction
 
-    def __init__(self, block: Block, device: CudaDevice):
+    def __init__(self, block: Block, device: CudaDevice, lists: ListUses | None = None):
         super().__init__(block)
         self._device = device
+        self._lists = lists
 
     def write_operation(self, operation: Operation) -> None:
         if isinstance(operation, UpdatesCall):
@@ -63,6 +67,11 @@ class CudaEmitter(CallEmitter):
             self.line(f"{made}, = {launch}({', '.join(map(self.read, operation.inputs))})")
         else:
             super().write_operation(operation)
+            if self._lists is not None and isinstance(operation, Call) and operation.op in (PUSH, STACK_PUSH):
+                note = self.share("f", note_list if operation.op == PUSH else note_stack)
+                held = operation.outputs[0] if operation.op == PUSH else operation.inputs[0]
+                capacity = self.share("k", self._lists.capacity(held))
+                self.line(f"{note}(R, {capacity}, {self.read(held)})")
 
     def inner(self, body: Block) -> KernelFunction:
-        return CudaEmitter(body, self._device).write()
+        return CudaEmitter(body, self._device, self._lists).write()

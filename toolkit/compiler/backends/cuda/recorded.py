@@ -194,13 +194,21 @@ class RecordedFunction:
             return None
         allow_tf32(self._tf32)
         self._device.synchronize()
-        graph = self._record_from_host(arguments, running, boundary)
-        return None if graph is None else graph.replay(arguments)
+        self._record_from_host(arguments, running, boundary)
+        return self.replay(arguments)
 
     def replay(self, arguments: Sequence[Any]) -> list[Any] | None:
         """Execute once, if what was recorded fits; see `backends.base.Replays`."""
         graph = self._from_host
-        return None if graph is None else graph.replay(arguments)
+        if graph is None:
+            return None
+        results = graph.replay(arguments)
+        if graph.lacked_room:
+            graph.close()
+            # the step is done again by the host, which tells how much memory the next recording wants
+            self._from_host, self._prepares = None, True
+            self._recordings -= 1  # as it at least doubles, there are not many
+        return results
 
     def _record(self, arguments: Sequence[Any], running: RunningStep) -> DeviceGraph | None:
         """The step as a graph; None where it is none, and the reason is noted."""

@@ -151,6 +151,10 @@ class HostGraph:
         results: where they are made, or what they are.
         fetched: those that are copied to the host.
         checks: what may be wrong; the result before that is the word that says so. None where nothing may be.
+
+    Attributes:
+        lacked_room: a list had more elements than there was memory for: what was done is as if it were not, and has to
+            be done without the recording.
     """
 
     def __init__(
@@ -169,6 +173,7 @@ class HostGraph:
         self._fetched = fetched
         self._counts = (len(fed.arrays), len(fetched.positions))
         self._is_under_way = False  # a step that was interrupted left it so
+        self.lacked_room = False
 
     def replay(self, arguments: Sequence[Any]) -> list[Any] | None:
         """Do it all; None where it would not do what the step does, and nothing was done."""
@@ -197,11 +202,19 @@ class HostGraph:
         into, out = self._counts
         if into or out:
             device.memory.moved(into, out)
-        if self._draws.ends is not None:
-            self._draws.settle(results.pop())
+        ends = None if self._draws.ends is None else results.pop()
         if self._checks is not None:
             word: Any = results.pop()
-            self._checks.require(int(word[0]))
+            found = int(word[0])
+            if self._checks.lacked_room(found):
+                self._draws.give_back()
+                self.lacked_room = True
+                return None
+            if ends is not None:
+                self._draws.settle(ends)
+            self._checks.require(found)
+        elif ends is not None:
+            self._draws.settle(ends)
         return results
 
     @property

@@ -1,0 +1,104 @@
+"""Steps that learn through loops whose trip count tensors decide, for tests of lists and stacks without a limit."""
+
+# lambdas over tensors of the client, whose parameters have no types
+# pyright: reportUnknownVariableType=false, reportUnknownMemberType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownLambdaType=false
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from tests.runtime.decided_graphs import large
+from toolkit import client as gm
+from toolkit.client import functional_flow
+
+
+def weights() -> Any:
+    return gm.Variable(np.eye(3, dtype=np.float32) * 0.8 + 0.05, use_resource=True)
+
+
+def trained(loss: Any, *more: Any) -> list[Any]:
+    """One step of an optimizer with slots; the loss, and all variables behind the step."""
+    update = gm.train.Momentum(0.01, 0.9).minimize(loss)
+    with gm.get_default_graph().control_dependencies([update]):
+        return [loss, *more, *(variable.read_value() for variable in gm.global_variables())]
+
+
+def functional(x: Any) -> Any:
+    """A While, whose gradient has lists without a limit."""
+    w = weights()
+    y, n = functional_flow.while_loop(
+        lambda y, n: large(y, 0.3), lambda y, n: [gm.tanh(gm.matmul(y, w.value())) * 0.9, n + 1], [x, gm.constant(0)]
+    )
+    return trained(gm.reduce_mean(gm.square(y - 0.1)), n)
+
+
+def stacks(x: Any) -> Any:
+    """A loop of TensorFlow 1, whose gradient has stacks."""
+    w = weights()
+    y, n = gm.while_loop(
+        lambda y, n: large(y, 0.3), lambda y, n: [gm.tanh(gm.matmul(y, w.value())) * 0.9, n + 1], [x, gm.constant(0)]
+    )
+    return trained(gm.reduce_mean(gm.square(y - 0.1)), n)
+
+
+def shrinking(x: Any) -> Any:
+    """As many iterations as the logarithm of the numbers, however large they are."""
+    w = weights()
+    y = gm.while_loop(lambda y: large(y, 0.3), lambda y: [gm.matmul(y, w.value()) * 0.7], [x])
+    return trained(gm.reduce_mean(gm.square(y - 0.1)))
+
+
+def functional_shrinking(x: Any) -> Any:
+    """Likewise, as a While."""
+    w = weights()
+    y = functional_flow.while_loop(lambda y: large(y, 0.3), lambda y: [gm.matmul(y, w.value()) * 0.7], [x])
+    return trained(gm.reduce_mean(gm.square(y - 0.1)))
+
+
+def newton(x: Any) -> Any:
+    """A root by iterations that end where it is found, and the gradient through them."""
+    a = gm.Variable(np.full((4, 3), 2.0, np.float32), use_resource=True)
+    y = gm.square(x) * a.value() + 0.5
+    root = functional_flow.while_loop(
+        lambda r, y: gm.reduce_max(gm.abs(r * r - y)) > 0.01 * gm.reduce_max(y),
+        lambda r, y: [0.5 * (r + y / r), y],
+        [y, y],
+    )[0]
+    return trained(gm.reduce_mean(gm.square(root - 1.0)))
+
+
+def arrays(x: Any) -> Any:
+    """Rows of one array are read, some of them several times, those of another one are written."""
+    w = weights()
+    given = gm.TensorArray(gm.float32, size=4, clear_after_read=False).unstack(gm.matmul(x, w.value()))
+    made = gm.TensorArray(gm.float32, size=12, element_shape=[3])
+
+    def body(i: Any, y: Any, rows: Any) -> list[Any]:
+        y = gm.tanh(y) * 0.8 + given.read(gm.ops.floor_mod(i, 4)) * 0.3
+        return [i + 1, y, rows.write(i, y)]
+
+    i, y, rows = gm.while_loop(
+        lambda i, y, rows: gm.ops.logical_and(large(y, 0.05), i < 12), body, [gm.constant(0), x[0], made]
+    )
+    return trained(gm.reduce_mean(gm.square(y - 0.1)) + gm.reduce_mean(gm.square(rows.stack())), i)
+
+
+def drawn(x: Any) -> Any:
+    """Each iteration draws, and so does the step before and behind them."""
+    w = weights()
+    noise = gm.random_normal([4, 3], seed=3) * 0.01
+
+    def body(y: Any) -> list[Any]:
+        return [gm.matmul(y, w.value()) * 0.7 + gm.random_uniform([4, 3], seed=5) * 0.001]
+
+    y = gm.while_loop(lambda y: large(y, 0.3), body, [x + noise])
+    return [*trained(gm.reduce_mean(gm.square(y - 0.1))), gm.random_uniform([2], seed=6)]
+
+
+GRAPHS: dict[str, Callable[[Any], Sequence[Any]]] = {
+    each.__name__: each for each in (functional, stacks, shrinking, functional_shrinking, newton, arrays, drawn)
+}

@@ -1,0 +1,204 @@
+"""Lists and stacks without a limit in loops that tensors decide: steps that learn are one launch, on the fake driver.
+
+What is learned is compared with the CPU's, and bit for bit with a GPU whose driver is too old for conditional nodes, so
+that the host decides and nothing is recorded.
+"""
+
+# lambdas over tensors of the client, whose parameters have no types
+# pyright: reportUnknownVariableType=false, reportUnknownMemberType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownLambdaType=false
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.kernels.cuda.assembler import assembled
+from tests.runtime.decided_graphs import X, large
+from tests.runtime.learning_graphs import GRAPHS, trained, weights
+from tests.runtime.test_gpu_conditional import CPU, GPU, Steps
+from toolkit import client as gm
+from toolkit.client import functional_flow
+from toolkit.compiler.backends.cuda import conditional_arrays, conditional_nodes
+from toolkit.compiler.backends.cuda.list_uses import Capacity
+from toolkit.errors import InvalidArgumentError
+from toolkit.kernels.cuda.draws import Draws
+from toolkit.kernels.cuda.simt import ptx
+
+#: the driver before conditional nodes
+OLD = 12020
+#: few iterations, then up to two hundred, then few again
+SCALES = (1.0, 2.0, 1e3, 1e3, 0.1, 1e12, 3.0, 1e12)
+
+
+class Repeats:
+    """How often a replay was taken back."""
+
+    def __init__(self, patch: pytest.MonkeyPatch):
+        self.count = 0
+        give_back = Draws.give_back
+
+        def counted(draws: Draws) -> None:
+            self.count += 1
+            give_back(draws)
+
+        patch.setattr(Draws, "give_back", counted)
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+def test_steps_that_learn_are_one_launch_and_give_the_cpus_numbers(name: str) -> None:
+    steps = Steps(GRAPHS[name])
+    scales = (1.0, 1.5, 0.5, 2.0)
+    for scale in scales:
+        steps.compare(X * scale)
+    assert steps.notes == [] and steps.replays == len(scales) - 1
+
+
+@pytest.mark.parametrize("name", ["shrinking", "functional_shrinking", "drawn"])
+def test_a_list_that_was_too_small_changes_nothing(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    repeats = Repeats(monkeypatch)
+    steps, beside = Steps(GRAPHS[name]), Steps(GRAPHS[name], version=OLD)
+    for scale in SCALES:
+        found, wanted = steps.run(GPU, X * scale), beside.run(GPU, X * scale)
+        for one, other in zip(found, wanted, strict=True):
+            assert one.tobytes() == other.tobytes() and one.dtype == other.dtype
+    assert steps.notes == [] and not beside.replays
+    assert repeats.count == 2 and steps.replays == len(SCALES) - 1, "two recordings were too small"
+
+
+def _random_step(seed: int) -> Any:
+    """A loop of a random body with up to three states, as a While or as loops of TensorFlow 1."""
+    rng = np.random.default_rng(seed)
+    count, kind = int(rng.integers(1, 4)), int(rng.integers(2))
+    decay, picks = rng.uniform(0.4, 0.8, count), rng.integers(0, 4, (count, 2))
+
+    def make(x: Any) -> Any:
+        w = weights()
+
+        def one(number: int, states: Any) -> Any:
+            value = states[picks[number][0] % count]
+            value = [
+                lambda: gm.matmul(value, w.value()), lambda: value * gm.reduce_mean(w.value() + 0.6),
+                lambda: value - 0.1 * gm.sin(value), lambda: 0.5 * (value + states[0]),
+            ][picks[number][1]]()  # fmt: skip
+            return value * float(decay[number])
+
+        def body(*states: Any) -> list[Any]:
+            return [one(number, states) for number in range(count)]
+
+        def goes_on(*states: Any) -> Any:
+            return large(gm.add_n(list(states)), 0.4)
+
+        loop = functional_flow.while_loop if kind else gm.while_loop
+        last = loop(goes_on, body, [x * (number + 1.0) for number in range(count)])
+        states = last if isinstance(last, list | tuple) else [last]
+        # the weights learn whatever the body takes of them
+        return trained(gm.add_n([gm.reduce_mean(gm.square(y - 0.1)) for y in states]) + gm.reduce_mean(w.value()))
+
+    return make
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_random_loops_learn_what_they_learn_launch_by_launch(seed: int) -> None:
+    make, rng = _random_step(seed), np.random.default_rng(seed)
+    steps, beside = Steps(make, seed=seed), Steps(make, version=OLD)
+    scales = 10.0 ** rng.uniform(-1, 5, 6)
+    for scale in scales.astype(np.float32):
+        for one, other in zip(steps.run(GPU, X * scale), beside.run(GPU, X * scale), strict=True):
+            assert one.tobytes() == other.tobytes()
+    assert steps.notes == [] and steps.replays == len(scales) - 1
+
+
+def test_variables_that_change_before_leave_the_step_to_the_host() -> None:
+    """A list that may be too small stands behind an update."""
+
+    def make(x: Any) -> Any:
+        seen = gm.Variable(np.zeros((), np.float32), use_resource=True)
+        with gm.get_default_graph().control_dependencies([seen.assign_add(1.0)]):
+            y = gm.identity(x)
+        return GRAPHS["shrinking"](y)
+
+    steps = Steps(make)
+    for scale in (1.0, 1e3, 1.0):
+        steps.compare(X * scale)
+    assert not steps.replays and "nobody could take back" in steps.notes[0]
+
+
+def _limited(x: Any) -> Any:
+    """A stack that may have two elements."""
+    stack = gm.ops.stack_v2(gm.constant(2), elem_type=gm.float32)
+
+    def body(y: Any) -> list[Any]:
+        return [gm.ops.stack_push_v2(stack, y) * 0.75]
+
+    y = gm.while_loop(lambda y: large(y), body, [x])
+    with gm.get_default_graph().control_dependencies([y]):
+        return [y, gm.ops.stack_pop_v2(stack, elem_type=gm.float32)]
+
+
+def _emptied(x: Any) -> Any:
+    """A stack of one element, from which each iteration takes one."""
+    stack = gm.ops.stack_v2(gm.constant(-1), elem_type=gm.float32)
+    with gm.get_default_graph().control_dependencies([gm.ops.stack_push_v2(stack, x)]):
+        y = gm.identity(x)
+
+    def body(y: Any) -> list[Any]:
+        return [y * 0.75 + 0.0 * gm.ops.stack_pop_v2(stack, elem_type=gm.float32)]
+
+    return gm.while_loop(lambda y: large(y), body, [y])
+
+
+@pytest.mark.parametrize(
+    ("make", "told"), [(_limited, r"overflowed its max_size \(2\)"), (_emptied, "is empty when calling Pop()")],
+    ids=["full", "empty"],
+)  # fmt: skip
+def test_what_a_stack_refuses_is_an_error_of_the_replay(make: Any, told: str) -> None:
+    steps = Steps(make)
+    once = X * np.float32(np.sqrt(0.6 / np.square(X).sum()))
+    for _ in range(3):
+        steps.compare(once)
+    assert steps.replays == 2, steps.notes
+    for there in (GPU, CPU):
+        with pytest.raises(InvalidArgumentError, match=told):
+            steps.run(there, X * 3)
+    steps.compare(once)
+    assert steps.replays == 4
+
+
+def test_an_error_changes_no_variable() -> None:
+    """An update stands behind a loop in which something is wrong."""
+
+    def make(x: Any) -> Any:
+        w = gm.Variable(np.zeros((4, 3), np.float32), use_resource=True)
+        y = _limited(x)[0]
+        with gm.get_default_graph().control_dependencies([w.assign_add(y + 1.0)]):
+            return [w.read_value()]
+
+    steps = Steps(make)
+    once = X * np.float32(np.sqrt(0.6 / np.square(X).sum()))
+    for _ in range(3):
+        steps.compare(once)
+    for there in (GPU, CPU):
+        with pytest.raises(InvalidArgumentError, match="max_size"):
+            steps.run(there, X * 3)
+    steps.compare(once)
+    assert steps.replays == 4, steps.notes
+
+
+def test_memory_doubles() -> None:
+    capacity = Capacity((2,))
+    rows: list[int] = []
+    for length in (0, 3, 16, 17, 9, 32, 33, 1000):
+        capacity.note(length)
+        rows.append(capacity.rows)
+    assert rows == [16, 16, 16, 32, 32, 32, 64, 1024]
+
+
+@pytest.mark.parametrize("capability", [(8, 0), (9, 0), (10, 0)], ids=str)
+def test_kernels_are_assembled(capability: tuple[int, int]) -> None:
+    kernels = [conditional_arrays.entry_kernel(conditional_arrays.ADD)]
+    kernels += [conditional_nodes.condition_kernel(wanted, is_checked=True) for wanted in ((), (True,))]
+    for kernel in kernels:
+        assert assembled(ptx.write(kernel, capability), capability).spills == 0
