@@ -13,7 +13,7 @@ import numpy as np
 
 from tests.runtime.decided_graphs import large
 from toolkit import client as gm
-from toolkit.client import functional_flow
+from toolkit.client import functional_flow, rnn, rnn_cell
 
 
 def weights() -> Any:
@@ -102,3 +102,29 @@ def drawn(x: Any) -> Any:
 GRAPHS: dict[str, Callable[[Any], Sequence[Any]]] = {
     each.__name__: each for each in (functional, stacks, shrinking, functional_shrinking, newton, arrays, drawn)
 }
+
+
+def dynamic_rnn(x: Any, lengths: Any) -> list[Any]:
+    """Sequences of several lengths [4], of at most three steps of one number: the longest one ends the loop."""
+    inputs = gm.expand_dims(x, 2)
+    cell = rnn_cell.BasicRNNCell(2, name="cell")
+    outputs, state = rnn.dynamic_rnn(cell, inputs, sequence_length=lengths, dtype=gm.float32)
+    return trained(gm.reduce_mean(gm.square(outputs - 0.1)), state)
+
+
+def powers(x: Any, count: Any) -> list[Any]:
+    """As many iterations as a number says that is fed."""
+    w = weights()
+    _, y = gm.while_loop(
+        lambda i, y: i < count, lambda i, y: [i + 1, gm.tanh(gm.matmul(y, w.value()))], [gm.constant(0), x]
+    )
+    return trained(gm.reduce_mean(gm.square(y - 0.1)))
+
+
+#: graphs that are fed whole numbers beside tensors, and what
+COUNTED: dict[str, tuple[Callable[[Any, Any], Sequence[Any]], list[Any]]] = {
+    "dynamic_rnn": (dynamic_rnn, [np.asarray(each, np.int32) for each in (
+        [3, 1, 2, 3], [1, 1, 1, 1], [2, 1, 2, 1], [3, 3, 3, 0], [2, 2, 2, 2], [1, 0, 1, 1], [3, 2, 1, 0], [2, 0, 0, 0],
+        [1, 2, 3, 1], [0, 0, 0, 0], [0, 0, 1, 0])]),
+    "powers": (powers, [np.asarray(each, np.int32) for each in (2, 2, 3, 1, 0, 7, 4, 5, 40, 6, 41, 2)]),
+}  # fmt: skip

@@ -10,6 +10,7 @@ that the host decides and nothing is recorded.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ import pytest
 
 from tests.kernels.cuda.assembler import assembled
 from tests.runtime.decided_graphs import X, large
-from tests.runtime.learning_graphs import GRAPHS, trained, weights
+from tests.runtime.learning_graphs import COUNTED, GRAPHS, trained, weights
 from tests.runtime.test_gpu_conditional import CPU, GPU, Steps
 from toolkit import client as gm
 from toolkit.client import functional_flow
@@ -25,6 +26,8 @@ from toolkit.compiler.backends.cuda import conditional_arrays, conditional_nodes
 from toolkit.compiler.backends.cuda.list_uses import Capacity
 from toolkit.errors import InvalidArgumentError
 from toolkit.kernels.cuda.draws import Draws
+from toolkit.kernels.cuda.driver import choose
+from toolkit.kernels.cuda.driver.base import CONDITIONS_FROM
 from toolkit.kernels.cuda.simt import ptx
 
 #: the driver before conditional nodes
@@ -109,6 +112,41 @@ def test_random_loops_learn_what_they_learn_launch_by_launch(seed: int) -> None:
         for one, other in zip(steps.run(GPU, X * scale), beside.run(GPU, X * scale), strict=True):
             assert one.tobytes() == other.tobytes()
     assert steps.notes == [] and steps.replays == len(scales) - 1
+
+
+class CountedSteps(Steps):
+    """Steps of a graph that is fed whole numbers, too.
+
+    Args:
+        like: numbers of their shape.
+    """
+
+    def __init__(self, make: Callable[[Any, Any], Any], like: Any, *, seed: int = 0, version: int = CONDITIONS_FROM):
+        self._counts: list[Any] = []
+
+        def with_counts(x: Any) -> Any:
+            self._counts.append(gm.placeholder(gm.int32, like.shape))
+            return make(x, self._counts[-1])
+
+        super().__init__(with_counts, seed=seed, version=version)
+
+    def run(self, there: str, x: Any, counts: Any = None) -> list[Any]:
+        session, placeholder, fetched = self._steps[there]
+        with choose.using(self.driver):
+            return session.run(fetched, {placeholder: x, self._counts[there == GPU]: counts})
+
+
+@pytest.mark.parametrize("name", COUNTED)
+def test_counts_that_are_others_in_each_step_are_the_devices(name: str) -> None:
+    """One recording for the first numbers, and one for all others."""
+    make, counts = COUNTED[name]
+    steps = CountedSteps(make, counts[0])
+    for number, count in enumerate(counts):
+        x = X + np.float32(number * 0.01)
+        for found, wanted in zip(steps.run(GPU, x, count), steps.run(CPU, x, count), strict=True):
+            # a hundred roundings of numbers around 1
+            np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-5)
+    assert steps.notes == [] and steps.replays == len(counts) - 1
 
 
 def test_variables_that_change_before_leave_the_step_to_the_host() -> None:

@@ -13,7 +13,7 @@ from toolkit.compiler.backends.cuda import (
 )
 from toolkit.compiler.backends.cuda.array_uses import ArrayUses, source_of
 from toolkit.compiler.backends.cuda.conditional_lists import GET, SET
-from toolkit.compiler.backends.cuda.device_numbers import DeviceNumbers
+from toolkit.compiler.backends.cuda.device_numbers import DeviceNumbers, is_reduced
 from toolkit.compiler.backends.cuda.drawing import DRAWS, GENERATORS
 from toolkit.compiler.backends.cuda.emitter import CudaEmitter
 from toolkit.compiler.backends.cuda.list_uses import IDENTITIES, POP, PUSH, STACK, STACK_PUSH
@@ -206,6 +206,13 @@ class ConditionalEmitter(CudaEmitter):
         given = ", ".join(map(self.read, call.inputs))
         if call.op in IDENTITIES:
             self.line(f"{self.bind(call.output)} = {given}")
+            return
+        if is_reduced(call):
+            axes, keep = call.inputs[1].constant, bool(call.step.node.attr("keep_dims"))
+            reduce = self.share(
+                "f", conditional_nodes.reduced_by(self._device.for_node(call.name), call.op, axes, keep)
+            )
+            self.line(f"{self.bind(call.output)} = {reduce}({self.read(call.inputs[0])})")
             return
         names = nests.wanted_attributes(call.op, [value.dtype.name for value in call.inputs])
         attributes = tuple((name, call.step.node.attr(name)) for name in names)

@@ -24,12 +24,15 @@ from toolkit.compiler.backends.cuda.conditional_growing import GrowingList
 from toolkit.compiler.backends.cuda.conditional_lists import LoopList
 from toolkit.compiler.backends.cuda.list_uses import Capacity
 from toolkit.errors import UnimplementedError
+from toolkit.kernels.cpu.reduction import reduction_axes
 from toolkit.kernels.cuda.device import CudaDevice
 from toolkit.kernels.cuda.memory import GpuArray
 from toolkit.kernels.cuda.simt.builder import KernelBuilder
 from toolkit.kernels.cuda.simt.ir import WARP, SimtKernel
 from toolkit.kernels.gpu import nests
 from toolkit.kernels.gpu.nests import NestOperand, NestStep
+from toolkit.kernels.gpu.reduce_launch import collapse, reduce_array
+from toolkit.kernels.gpu.reduction import reduction_of
 from toolkit.kernels.tensor_list import TensorList
 
 #: one iteration of a loop's body: gives its condition with what is needed behind it, then returns the next states
@@ -148,6 +151,25 @@ def computed_by(
         return kept(_computed(device, step, given))
 
     return compute
+
+
+def reduced_by(device: CudaDevice, op: str, axes: Any, keep: bool) -> Callable[[Any], GpuArray]:
+    """What reduces numbers of host memory that the device alone knows.
+
+    Args:
+        axes: over which.
+        keep: they stay, with one element each.
+    """
+
+    def reduce(given: GpuArray) -> GpuArray:
+        over = reduction_axes(given, axes)
+        shape = [1 if axis in over else size for axis, size in enumerate(given.shape) if keep or axis not in over]
+        if not over:
+            return given
+        reduction = reduction_of(op, given.dtype.name)
+        return kept(reduce_array(device, reduction, given, collapse(given.shape, over), shape, given.dtype))
+
+    return reduce
 
 
 def repeated(

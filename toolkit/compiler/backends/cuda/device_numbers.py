@@ -11,6 +11,8 @@ recorded.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 
 from toolkit.compiler.backends.cuda.conditional_arrays import INSIDE, READ, WRITE
@@ -32,6 +34,9 @@ _DEVICE = "GPU"
 _COMPUTED = frozenset({"Equal", "NotEqual", "Cast"})
 #: what is done with stacks, wherever they are kept
 _ENDS = frozenset({STACK_PUSH, STACK_POP})
+_WHOLE = ("int32", "int64")
+#: reductions whose numbers do not hang on an order, and the types that the host keeps
+_REDUCED = {"Max": _WHOLE, "Min": _WHOLE, "Sum": _WHOLE, "All": ("bool",), "Any": ("bool",)}
 #: these fail for a second number that is 0, and overflow for -1
 _DIVISIONS = frozenset({"FloorDiv", "FloorMod"})
 #: stateful ops that change nothing but variables, in place: a body may do them any number of times
@@ -44,6 +49,10 @@ _REPEATED = (
 class DeviceNumbers:
     """What is found of a block and of the loops in it.
 
+    Args:
+        lists: the lists and stacks in it.
+        fed: arguments in host memory that are other ones in each step: the device gets them.
+
     Attributes:
         values: numbers of host memory that the device alone knows in a recording; and some of the device's own.
         lists: the lists and stacks in it.
@@ -52,12 +61,12 @@ class DeviceNumbers:
         why_not: why the block cannot be recorded for all that; "" where it can, as far as that shows here.
     """
 
-    def __init__(self, block: Block):
-        self.values: set[Value] = set()
+    def __init__(self, block: Block, lists: ListUses, fed: Iterable[Value] = ()):
+        self.values: set[Value] = set(fed)
         self.repeated: set[Loop] = set()
         self.decided: set[Operation] = set()
         self.why_not = ""
-        self.lists = ListUses(block)
+        self.lists = lists
         self._stacks: set[Value] = set()  # those that the device keeps, for it decides what they hold
         count = -1
         while len(self.values) + len(self._stacks) != count:
@@ -125,7 +134,7 @@ class DeviceNumbers:
             if call.op == GET and call.inputs[2] in self.values:
                 self._refuse(f"{node.name} (TensorListGetItem) takes a shape that the device alone knows")
             return  # an element, or a list: no numbers of host memory
-        if call.op not in IDENTITIES and not _is_computed(call):
+        if call.op not in IDENTITIES and not _is_computed(call) and not is_reduced(call):
             self._refuse(f"{node.name} ({node.op}) takes a number that the device alone knows")
         self.values.update(call.outputs)
 
@@ -179,3 +188,11 @@ def _divides(call: Call) -> bool:
     """Whether it is a division that fails for no number."""
     by = call.inputs[-1].constant
     return call.op in _DIVISIONS and isinstance(by, np.ndarray | np.generic) and bool(np.all(np.greater(by, 0)))
+
+
+def is_reduced(call: Call) -> bool:
+    """Whether it reduces numbers over axes that are known, which the device can do in the host's place."""
+    if call.op not in _REDUCED or len(call.outputs) != 1 or not isinstance(call.inputs[1].constant, np.ndarray):
+        return False
+    dtype = call.output.dtype
+    return dtype is not None and dtype.name in _REDUCED[call.op]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from toolkit.compiler.backends.cuda.launchers import LAUNCHERS, updates
@@ -24,6 +25,8 @@ class CudaFunction(KernelFunction):
         why_not: why no CUDA graph becomes of it, as far as its operations tell.
         tf32: products of float32 numbers may be computed so.
         recorded: what is run in its place while it is recorded, where that is another function.
+        decided_by: gives what is run then where some arguments in host memory are other ones in each step, by their
+            positions; None where somebody on the host has to know them.
     """
 
     replays = True
@@ -31,10 +34,13 @@ class CudaFunction(KernelFunction):
     why_not: str | None
     tf32: bool
     recorded: KernelFunction | None = None
+    decided_by: Callable[[Sequence[int]], KernelFunction | None] | None = None
 
     def instantiate(self) -> Any:
         """An instance with a graph of its own."""
-        return RecordedFunction(self, self.device, self.why_not, tf32=self.tf32, recorded=self.recorded)
+        return RecordedFunction(
+            self, self.device, self.why_not, tf32=self.tf32, recorded=self.recorded, decided_by=self.decided_by
+        )
 
 
 class CudaEmitter(CallEmitter):

@@ -11,13 +11,13 @@ A step for which that does not hold runs launch by launch, and `run --explain` s
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from toolkit.compiler.backends.base import Entry, HostSide
-from toolkit.compiler.backends.cuda.conditional_nodes import DeviceNumber
+from toolkit.compiler.backends.cuda.conditional_nodes import DeviceNumber, kept
 from toolkit.compiler.backends.cuda.drawing import DRAWS, GENERATORS, draws_numbers
 from toolkit.compiler.backends.cuda.replayed import (
     DeviceGraph,
@@ -141,14 +141,19 @@ class RecordedFunction:
         why_not: why it cannot; None where it may.
         tf32: products of float32 numbers may be computed so.
         recorded: what is run in its place while it is recorded, with conditional nodes; None where that is the same.
+        decided_by: gives the same where some arguments in host memory, by their positions, are the device's.
     """
 
     def __init__(
         self, function: KernelFunction, device: CudaDevice, why_not: str | None, *, tf32: bool = False,
         recorded: KernelFunction | None = None,
+        decided_by: Callable[[Sequence[int]], KernelFunction | None] | None = None,
     ):  # fmt: skip
         self._run_recorded = function.run if recorded is None else recorded.run
         self._is_decided = recorded is not None
+        self._by_value = self._run_recorded, self._is_decided
+        self._decided_by = decided_by
+        self._varying: list[int] = []  # arguments in host memory that were others in some step
         self._function = function
         self._device = device
         self._why_not = why_not
@@ -192,8 +197,11 @@ class RecordedFunction:
             self._from_host, self._prepares = None, True
         if self._prepares or not self._runs or not _is_from_host(arguments, boundary):
             return None
+        if not all(isinstance(arguments[position], _ARRAYS) for position in self._varying):
+            return None
         allow_tf32(self._tf32)
         self._device.synchronize()
+        self._let_vary(arguments)
         self._record_from_host(arguments, running, boundary)
         return self.replay(arguments)
 
@@ -209,6 +217,18 @@ class RecordedFunction:
             self._from_host, self._prepares = None, True
             self._recordings -= 1  # as it at least doubles, there are not many
         return results
+
+    def _let_vary(self, arguments: Sequence[Any]) -> None:
+        """Have the device get the arguments in host memory that are others than when the step was recorded last, if
+        nobody on the host has to know them: a number of iterations, or the lengths of sequences."""
+        found = None if self._from_host is None else self._from_host.changed_values(arguments)
+        if not found or self._decided_by is None:
+            return
+        positions = sorted({*self._varying, *found})
+        made = self._decided_by(positions)
+        if made is not None:
+            self._varying = positions
+            self._run_recorded, self._is_decided = made.run, True
 
     def _record(self, arguments: Sequence[Any], running: RunningStep) -> DeviceGraph | None:
         """The step as a graph; None where it is none, and the reason is noted."""
@@ -232,11 +252,14 @@ class RecordedFunction:
             self._from_host.close()
             self._from_host = None
         moved = [k for k, there in boundary.arguments.items() if there and arguments[k] is not DEAD]
+        moved += self._varying
         fed = Fed(self._device, {k: np.asarray(arguments[k]) for k in moved}, AREA if self._draws else 0)
         inputs: list[Any] = [None] * len(arguments)
         for position in boundary.arguments:
             given = arguments[position]
             inputs[position] = fed.arrays.get(position, np.array(given) if isinstance(given, _ARRAYS) else given)
+        for position in self._varying:
+            inputs[position] = kept(fed.arrays[position])
         draws = Draws(self._device, fed.more)
         if (made := self._recorded(inputs, running, boundary.results, fed, draws)) is not None:
             recording, cells, results, fetched, checks = made
@@ -307,6 +330,10 @@ class RecordedFunction:
         return recording, RecordedVariables(cells, prepared), results, fetched, checks or None
 
     def _refuse(self, why: str) -> None:
+        if self._varying:  # so the host keeps its numbers, and a recording is for these
+            self._varying, self._decided_by = [], None
+            self._run_recorded, self._is_decided = self._by_value
+            return
         self._why_not = why
         self._function.block.notes.append(f"the step runs launch by launch, not as a CUDA graph: {why}")
 

@@ -217,6 +217,21 @@ class HostGraph:
             self._draws.settle(ends)
         return results
 
+    def changed_values(self, arguments: Sequence[Any]) -> list[int]:
+        """Positions of arguments in host memory that are other numbers now, of the same kind; none where something else
+        is in their place."""
+        found: list[int] = []
+        for position, known in self._values:
+            given = key_of(arguments[position])
+            if given == known:
+                continue
+            if not (isinstance(given, tuple) and isinstance(known, tuple) and given[1:] == known[1:]):
+                return []
+            if known[2].kind not in "biuf":
+                return []
+            found.append(position)
+        return found
+
     @property
     def prepares(self) -> bool:
         """Whether it takes what was made before it was recorded."""
