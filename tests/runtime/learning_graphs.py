@@ -13,7 +13,7 @@ import numpy as np
 
 from tests.runtime.decided_graphs import large
 from toolkit import client as gm
-from toolkit.client import functional_flow, rnn, rnn_cell
+from toolkit.client import functional_flow, initializers, rnn, rnn_cell
 
 
 def weights() -> Any:
@@ -108,7 +108,8 @@ def dynamic_rnn(x: Any, lengths: Any) -> list[Any]:
     """Sequences of several lengths [4], of at most three steps of one number: the longest one ends the loop."""
     inputs = gm.expand_dims(x, 2)
     cell = rnn_cell.BasicRNNCell(2, name="cell")
-    outputs, state = rnn.dynamic_rnn(cell, inputs, sequence_length=lengths, dtype=gm.float32)
+    with gm.variable_scope("layer", initializer=initializers.Constant(0.3)):
+        outputs, state = rnn.dynamic_rnn(cell, inputs, sequence_length=lengths, dtype=gm.float32)
     return trained(gm.reduce_mean(gm.square(outputs - 0.1)), state)
 
 

@@ -84,7 +84,7 @@ def _random_step(seed: int) -> Any:
             value = states[picks[number][0] % count]
             value = [
                 lambda: gm.matmul(value, w.value()), lambda: value * gm.reduce_mean(w.value() + 0.6),
-                lambda: value - 0.1 * gm.sin(value), lambda: 0.5 * (value + states[0]),
+                lambda: value - 0.1 * gm.tanh(value), lambda: 0.5 * (value + states[0]),
             ][picks[number][1]]()  # fmt: skip
             return value * float(decay[number])
 
@@ -225,6 +225,29 @@ def test_an_error_changes_no_variable() -> None:
     assert steps.replays == 4, steps.notes
 
 
+def test_an_assertion_about_tensors_is_told_as_the_host_tells_it() -> None:
+    """The step is one launch as long as it holds; else the host does it again, with what it says in the message."""
+
+    def make(x: Any) -> Any:
+        w = gm.Variable(np.zeros((4, 3), np.float32), use_resource=True)
+        total = gm.reduce_sum(x)
+        with gm.get_default_graph().control_dependencies([gm.Assert(total < 5.0, ["the sum is", total])]):
+            y = gm.identity(x)
+        with gm.get_default_graph().control_dependencies([w.assign_add(y)]):
+            return [w.read_value()]
+
+    steps = Steps(make)
+    for scale in (1.0, 0.5, 2.0):
+        steps.compare(np.abs(X) * np.float32(scale) * 0.3)
+    assert steps.notes == [] and steps.replays == 2
+    for there in (GPU, CPU):
+        with pytest.raises(InvalidArgumentError, match=r"the sum is\s*\]? ?\[?13"):
+            steps.run(there, np.abs(X) * 2)
+    for scale in (1.0, 2.0):
+        steps.compare(np.abs(X) * np.float32(scale) * 0.3)
+    assert steps.replays == 5, "the step that failed was one, and what follows is recorded anew"
+
+
 def test_memory_doubles() -> None:
     capacity = Capacity((2,))
     rows: list[int] = []
@@ -236,7 +259,7 @@ def test_memory_doubles() -> None:
 
 @pytest.mark.parametrize("capability", [(8, 0), (9, 0), (10, 0)], ids=str)
 def test_kernels_are_assembled(capability: tuple[int, int]) -> None:
-    kernels = [conditional_arrays.entry_kernel(conditional_arrays.ADD)]
+    kernels = [conditional_arrays.entry_kernel(conditional_arrays.ADD), conditional_nodes.assertion_kernel()]
     kernels += [conditional_nodes.condition_kernel(wanted, is_checked=True) for wanted in ((), (True,))]
     for kernel in kernels:
         assert assembled(ptx.write(kernel, capability), capability).spills == 0

@@ -3,9 +3,9 @@
 A kernel cannot raise an error. What the host would have refused before a launch, an index that is out of range say,
 a kernel of a recorded step notes in a word of memory and leaves undone; the replay copies the word to the host.
 
-Memory that was too small for a list is noted there, too. Then the step is done again, by the host; so nothing of it may
-have changed a variable. What changes one is done only where nothing is noted so far, and stands behind whatever may
-find that memory is too small.
+Memory that was too small for a list is noted there, too, and that something does not hold whose text the host writes.
+Then the step is done again, by the host; so nothing of it may have changed a variable. What changes one is done only
+where nothing is noted so far, and stands behind whatever may find such a thing.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Checks:
     def __init__(self, word: GpuArray):
         self.word = word
         self._known: list[tuple[str, str] | None] = []
-        self.room_checks = 0  # how often memory may turn out to be too small
+        self.left_to_host = 0  # how many things would have the step done again by the host
         self.updates = 0  # how often variables may be changed
 
     def __len__(self) -> int:
@@ -35,22 +35,23 @@ class Checks:
         self._known.append((node, message))
         return len(self._known)
 
-    def add_room(self, node: str) -> int:
-        """A number for memory that may be too small.
+    def add_for_host(self, node: str) -> int:
+        """A number for memory that may be too small, or what else the host has to see to.
 
         Raises:
             UnimplementedError: variables were changed before.
         """
         if self.updates:
             raise UnimplementedError(
-                f"{node} adds to a list without a limit behind changes of variables, which nobody could take back"
+                f"{node} stands behind changes of variables, which nobody could take back: a list without a limit, or "
+                "an assertion about tensors"
             )
-        self.room_checks += 1
+        self.left_to_host += 1
         self._known.append(None)
         return len(self._known)
 
-    def lacked_room(self, found: int) -> bool:
-        """Whether a replay ended because memory was too small, and changed nothing."""
+    def is_for_host(self, found: int) -> bool:
+        """Whether a replay that found this changed nothing, and has to be done again by the host."""
         return bool(found) and self._known[found - 1] is None
 
     def require(self, found: int) -> None:
@@ -60,5 +61,5 @@ class Checks:
             InvalidArgumentError: something was wrong.
         """
         if found:
-            node, message = self._known[found - 1] or ("", "memory of a recorded step is too small")
+            node, message = self._known[found - 1] or ("", "the host has to do a recorded step again")
             raise InvalidArgumentError(message, node=node or None)

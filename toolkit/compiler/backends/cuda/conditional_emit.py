@@ -13,7 +13,7 @@ from toolkit.compiler.backends.cuda import (
 )
 from toolkit.compiler.backends.cuda.array_uses import ArrayUses, source_of
 from toolkit.compiler.backends.cuda.conditional_lists import GET, SET
-from toolkit.compiler.backends.cuda.device_numbers import DeviceNumbers, is_reduced
+from toolkit.compiler.backends.cuda.device_numbers import ASSERT, DeviceNumbers, is_reduced
 from toolkit.compiler.backends.cuda.drawing import DRAWS, GENERATORS
 from toolkit.compiler.backends.cuda.emitter import CudaEmitter
 from toolkit.compiler.backends.cuda.list_uses import IDENTITIES, POP, PUSH, STACK, STACK_PUSH
@@ -29,7 +29,8 @@ from toolkit.kernels.facts import COPY_IN, COPY_OUT
 from toolkit.kernels.gpu import nests
 
 #: what does something to other things than variables, or leaves them as they are
-_NO_UPDATES = ("TensorArray", "Stack", "Stateless", "ResourceGather", "VarIs", "IsVariable", "Variable", "VarHandle")
+_NO_UPDATES = ("TensorArray", "Stack", "Stateless", "ResourceGather", "VarIs", "IsVariable", "Variable", "VarHandle",
+               "Assert")  # fmt: skip
 
 
 class ConditionalEmitter(CudaEmitter):
@@ -99,6 +100,8 @@ class ConditionalEmitter(CudaEmitter):
                 self._stack(operation)
             case Call() if self._arrays.takes(operation):
                 self._array(operation)
+            case Call() if operation.op == ASSERT and self._numbers.given(operation):
+                self._assert(operation)
             case Call() if self._numbers.given(operation):
                 self._compute(operation)
             case Select() if operation.predicate in values:
@@ -115,6 +118,12 @@ class ConditionalEmitter(CudaEmitter):
                 self._repeat(operation)
             case _:
                 super().write_operation(operation)
+
+    def _assert(self, call: Call) -> None:
+        """What has to hold, where the device knows whether it does, or alone knows what would be told."""
+        require = self.share("f", conditional_nodes.require)
+        device = self.share("d", self._device.for_node(call.name))
+        self.line(f"{require}({device}, {self.read(call.inputs[0])})")
 
     def _through(self, call: Call, function: object) -> None:
         """A copy that is none."""

@@ -176,7 +176,7 @@ def move_end(
         raise UnimplementedError(f"{device.node} takes a list of which nobody would hear that it is full, or empty")
     is_pushed, most = limit is not None, dense.shape[0]
     is_room = is_pushed and limit != most
-    code = checks.add_room(device.node) if is_room else checks.add(device.node, told)
+    code = checks.add_for_host(device.node) if is_room else checks.add(device.node, told)
     if after is None:
         after = device.empty((), np.dtype(np.int32))
     place = device.empty((1,), np.dtype(np.int32))

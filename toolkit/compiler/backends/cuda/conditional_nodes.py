@@ -137,6 +137,33 @@ def _choose_growing(
     return GrowingList(one, *(_computed(device, step, [predicate, *both]) for both in parts))
 
 
+def require(device: CudaDevice, holds: Any) -> None:
+    """See to it that something holds: else the step is done again by the host, which tells what is wrong.
+
+    Raises:
+        UnimplementedError: the host knows that it does not, or nobody would hear of it.
+    """
+    if not isinstance(holds, GpuArray):
+        if not np.all(holds):
+            raise UnimplementedError(f"{device.node} fails while the step is recorded")
+        return
+    if device.checks is None:
+        raise UnimplementedError(f"{device.node} asserts what nobody would hear of")
+    code = device.checks.add_for_host(device.node)
+    device.launch(assertion_kernel(), 1, holds, device.checks.word, code)
+
+
+@functools.cache
+def assertion_kernel() -> SimtKernel:
+    """Takes a predicate, one byte, the word [1] and what is put there where it does not hold."""
+    k = KernelBuilder("asserted", block=WARP)
+    place, word, code = k.buffer("holds", "i8"), k.buffer("word", "i32", written=True), k.scalar("code", "i32")
+    zero = k.number(0, "i32")
+    with k.when(k.compare("eq", k.thread, zero)), k.when(k.inverse(k.load_bool(place, zero))):
+        k.compare_exchange(word, zero, zero, code)
+    return k.finish()
+
+
 def computed_by(
     device: CudaDevice, op: str, dtype: Any, attributes: tuple[tuple[str, Any], ...]
 ) -> Callable[..., DeviceNumber]:
@@ -189,7 +216,7 @@ def repeated(
             for state, vary, capacity in zip(states, varies, capacities, strict=True)
         ]
         checks = device.checks
-        before = (0, 0) if checks is None else (checks.room_checks, checks.updates)
+        before = (0, 0) if checks is None else (checks.left_to_host, checks.updates)
         first = body(own + invariants, running)
         decided, needed = next(first)
         condition = _condition(device, [(decided, True)])
@@ -202,9 +229,9 @@ def repeated(
             _write(device, name, list(zip(needed, fresh, strict=True)))
             _set(device, condition, [(decided, True)])
             following.close()
-        if checks is not None and checks.room_checks > before[0] and checks.updates > before[1]:
+        if checks is not None and checks.left_to_host > before[0] and checks.updates > before[1]:
             raise UnimplementedError(
-                f"{name} changes variables and adds to a list without a limit: changes that nobody could take back"
+                f"{name} changes variables, which nobody could take back, beside a list without a limit or an assertion"
             )
         return own
 

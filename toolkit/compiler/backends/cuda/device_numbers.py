@@ -32,6 +32,8 @@ _DEVICE = "GPU"
 #: what is computed of such numbers on the device instead, beside what one function of NumPy computes of them; nothing
 #: that fails for some numbers, as integer divisions do
 _COMPUTED = frozenset({"Equal", "NotEqual", "Cast"})
+#: what it tells is the host's to print
+ASSERT = "Assert"
 #: what is done with stacks, wherever they are kept
 _ENDS = frozenset({STACK_PUSH, STACK_POP})
 _WHOLE = ("int32", "int64")
@@ -42,7 +44,7 @@ _DIVISIONS = frozenset({"FloorDiv", "FloorMod"})
 #: stateful ops that change nothing but variables, in place: a body may do them any number of times
 _REPEATED = (
     "ReadVariableOp", "VarHandleOp", "Variable", "Assign", "Apply", "Scatter", "Resource", "SparseApply",
-    "IsVariableInitialized", "VarIsInitializedOp", "Stateless", "_Fused",
+    "IsVariableInitialized", "VarIsInitializedOp", "Stateless", "_Fused", "Assert",
 )  # fmt: skip
 
 
@@ -128,7 +130,7 @@ class DeviceNumbers:
             self._refuse(
                 f"{node.name} ({node.op}) does something on the host in a loop or branch that the device decides"
             )
-        if not self.given(call) or node.op in (READ, WRITE):
+        if not self.given(call) or node.op in (READ, WRITE, ASSERT):
             return
         if call.op in (GET, SET) and not node.attr(GROWS, False):
             if call.op == GET and call.inputs[2] in self.values:

@@ -50,10 +50,11 @@ from toolkit.kernels.variables import Variable, find
 _MOST_RECORDINGS = 8
 #: bytes of an argument in host memory, whose value a recording depends on: axes and sizes, not data
 _LARGEST_VALUE = 256
-#: stateful ops whose kernels do nothing on the host that a replay would have to do
-_REPLAYED = ("ReadVariableOp", "VarHandleOp", "Variable", "Assign", "Apply", "ResourceApply", "Scatter", "Resource",
-             "SparseApply", "IsVariableInitialized", "VarIsInitializedOp", "TensorArray", "Stack", "Stateless",
-             "_Fused")  # fmt: skip
+#: stateful ops whose kernels do nothing on the host that a replay would have to do; what is asserted of numbers of the
+#: host was so when they were recorded
+_REPLAYED = ("Assert", "ReadVariableOp", "VarHandleOp", "Variable", "Assign", "Apply", "ResourceApply", "Scatter",
+             "Resource", "SparseApply", "IsVariableInitialized", "VarIsInitializedOp", "TensorArray", "Stack",
+             "Stateless", "_Fused")  # fmt: skip
 #: ops that take a variable's handle and leave the variable as it is
 _READS = frozenset({"ReadVariableOp", "ResourceGather", "ResourceGatherNd", "VarIsInitializedOp"})
 _SEED = "seed2"
@@ -149,9 +150,9 @@ class RecordedFunction:
         recorded: KernelFunction | None = None,
         decided_by: Callable[[Sequence[int]], KernelFunction | None] | None = None,
     ):  # fmt: skip
-        self._run_recorded = function.run if recorded is None else recorded.run
+        self._run_recorded: Callable[..., list[Any]] = function.run if recorded is None else recorded.run
         self._is_decided = recorded is not None
-        self._by_value = self._run_recorded, self._is_decided
+        self._by_value: tuple[Callable[..., list[Any]], bool] = self._run_recorded, self._is_decided
         self._decided_by = decided_by
         self._varying: list[int] = []  # arguments in host memory that were others in some step
         self._function = function
@@ -179,7 +180,7 @@ class RecordedFunction:
             self._prepares = False
             return self._function.run(arguments, running)
         self._runs += 1
-        if self._why_not is None and not self._draws and self._runs > 1:
+        if self._why_not is None and not self._draws and self._runs > 1 and not self._varying:
             graph = self._record(arguments, running)
             results = None if graph is None else graph.replay(arguments)
             if results is not None:
@@ -211,7 +212,7 @@ class RecordedFunction:
         if graph is None:
             return None
         results = graph.replay(arguments)
-        if graph.lacked_room:
+        if graph.is_undone:
             graph.close()
             # the step is done again by the host, which tells how much memory the next recording wants
             self._from_host, self._prepares = None, True

@@ -153,7 +153,7 @@ class HostGraph:
         checks: what may be wrong; the result before that is the word that says so. None where nothing may be.
 
     Attributes:
-        lacked_room: a list had more elements than there was memory for: what was done is as if it were not, and has to
+        is_undone: a list had more elements than there was memory for: what was done is as if it were not, and has to
             be done without the recording.
     """
 
@@ -173,7 +173,7 @@ class HostGraph:
         self._fetched = fetched
         self._counts = (len(fed.arrays), len(fetched.positions))
         self._is_under_way = False  # a step that was interrupted left it so
-        self.lacked_room = False
+        self.is_undone = False
 
     def replay(self, arguments: Sequence[Any]) -> list[Any] | None:
         """Do it all; None where it would not do what the step does, and nothing was done."""
@@ -206,9 +206,9 @@ class HostGraph:
         if self._checks is not None:
             word: Any = results.pop()
             found = int(word[0])
-            if self._checks.lacked_room(found):
+            if self._checks.is_for_host(found):
                 self._draws.give_back()
-                self.lacked_room = True
+                self.is_undone = True
                 return None
             if ends is not None:
                 self._draws.settle(ends)
