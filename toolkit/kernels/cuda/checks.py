@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from toolkit.errors import InvalidArgumentError, UnimplementedError
 from toolkit.kernels.cuda.memory import GpuArray
+from toolkit.kernels.types import Array
 
 
 class Checks:
@@ -26,6 +27,7 @@ class Checks:
         self._known: list[tuple[str, str] | None] = []
         self.left_to_host = 0  # how many things would have the step done again by the host
         self.updates = 0  # how often variables may be changed
+        self.held: list[Array] = []  # pinned memory that the step copies from
 
     def __len__(self) -> int:
         return len(self._known)

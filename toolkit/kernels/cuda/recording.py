@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from toolkit.kernels.cuda.driver.base import CapturedGraph, Context, Stream
 from toolkit.kernels.cuda.pool import Pool
+from toolkit.kernels.types import Array
 
 
 class Recording:
@@ -12,12 +13,14 @@ class Recording:
     Attributes:
         graph: what was recorded; None while it is, and when that failed.
         private: the pool of the tensors that were made meanwhile.
+        held: pinned memory that it copies from.
     """
 
     def __init__(self, context: Context, stream: Stream):
         self._context, self._stream = context, stream
         self.graph: CapturedGraph | None = None
         self.private: Pool | None = None
+        self.held: list[Array] = []
 
     def replay(self) -> None:
         """Do it behind what is in the compute stream. The tensors made while recording are written anew.

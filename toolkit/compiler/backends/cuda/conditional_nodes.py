@@ -25,6 +25,7 @@ from toolkit.compiler.backends.cuda.conditional_lists import LoopList
 from toolkit.compiler.backends.cuda.list_uses import Capacity
 from toolkit.errors import UnimplementedError
 from toolkit.kernels.cpu.reduction import reduction_axes
+from toolkit.kernels.cuda.checks import Checks
 from toolkit.kernels.cuda.device import CudaDevice
 from toolkit.kernels.cuda.memory import GpuArray
 from toolkit.kernels.cuda.simt.builder import KernelBuilder
@@ -34,7 +35,10 @@ from toolkit.kernels.gpu.nests import NestOperand, NestStep
 from toolkit.kernels.gpu.reduce_launch import collapse, reduce_array
 from toolkit.kernels.gpu.reduction import reduction_of
 from toolkit.kernels.tensor_list import TensorList
+from toolkit.kernels.types import Array
 
+#: bytes of numbers that the host knows and the device computes with: sizes and lengths, not data, as in `recorded`
+_LARGEST = 256
 #: one iteration of a loop's body: gives its condition with what is needed behind it, then returns the next states
 Iteration = Callable[[list[Any], Any], Generator[tuple[Any, Sequence[Any]], None, list[Any]]]
 #: predicates, and what each must be
@@ -263,15 +267,23 @@ def _own(device: CudaDevice, name: str, value: Any, capacity: Capacity | None) -
 
 def _filled(device: CudaDevice, name: str, value: Any) -> DeviceNumber:
     """A number that the host knows, on the device."""
-    if (
-        not isinstance(value, np.ndarray | np.generic | bool)
-        or np.size(value) != 1
-        or np.asarray(value).dtype.hasobject
-    ):
+    is_array = isinstance(value, np.ndarray | np.generic | bool) and not np.asarray(value).dtype.hasobject
+    if is_array and 0 < np.asarray(value).nbytes <= _LARGEST and np.size(value) != 1 and device.checks is not None:
+        return kept(_brought(device, device.checks, np.asarray(value)))
+    if not is_array or np.size(value) != 1:
         what = f"{value.dtype}{list(value.shape)}" if isinstance(value, np.ndarray) else type(value).__name__
         raise UnimplementedError(f"{name} changes what is no number on the host: {what}")
     array = np.asarray(value)
     return kept(device.full(array.shape, array.dtype, array.reshape(-1)[0]))
+
+
+def _brought(device: CudaDevice, checks: Checks, array: Array) -> GpuArray:
+    """Numbers of the host as a tensor: each replay copies them from pinned memory, which stays for it."""
+    pinned, made = device.context.pinned(array.nbytes), device.empty(array.shape, array.dtype)
+    pinned[:] = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+    checks.held.append(pinned)
+    device.context.copy_in(made.address, pinned, device.compute)
+    return made
 
 
 def _write(device: CudaDevice, name: str, pairs: Sequence[tuple[Any, Any]]) -> None:

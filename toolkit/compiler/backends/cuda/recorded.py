@@ -7,7 +7,7 @@ A step for which that does not hold runs launch by launch, and `run --explain` s
 """
 
 # numpy's arrays of an unknown type
-# pyright: reportUnknownArgumentType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportUnknownVariableType=false, reportUnknownMemberType=false
 
 from __future__ import annotations
 
@@ -204,6 +204,8 @@ class RecordedFunction:
         self._device.synchronize()
         self._let_vary(arguments)
         self._record_from_host(arguments, running, boundary)
+        if self._why_not is not None and self._let_all_vary(arguments, boundary):
+            self._record_from_host(arguments, running, boundary)
         return self.replay(arguments)
 
     def replay(self, arguments: Sequence[Any]) -> list[Any] | None:
@@ -223,13 +225,26 @@ class RecordedFunction:
         """Have the device get the arguments in host memory that are others than when the step was recorded last, if
         nobody on the host has to know them: a number of iterations, or the lengths of sequences."""
         found = None if self._from_host is None else self._from_host.changed_values(arguments)
-        if not found or self._decided_by is None:
-            return
-        positions = sorted({*self._varying, *found})
-        made = self._decided_by(positions)
-        if made is not None:
-            self._varying = positions
-            self._run_recorded, self._is_decided = made.run, True
+        if found:
+            self._vary(sorted({*self._varying, *found}))
+
+    def _let_all_vary(self, arguments: Sequence[Any], boundary: HostSide) -> bool:
+        """Likewise all numbers in host memory, for with these no recording was made: what is computed of them would be
+        copied to the device in the middle of it. Whether one may be made now."""
+        numbers = [k for k, there in boundary.arguments.items() if not there and _is_number(arguments[k])]
+        if self._varying or not numbers or not self._vary(numbers):
+            return False
+        self._why_not = None
+        self._function.block.notes.pop()
+        return True
+
+    def _vary(self, positions: list[int]) -> bool:
+        made = None if self._decided_by is None else self._decided_by(positions)
+        if made is None:
+            return False
+        self._varying = positions
+        self._run_recorded, self._is_decided = made.run, True
+        return True
 
     def _record(self, arguments: Sequence[Any], running: RunningStep) -> DeviceGraph | None:
         """The step as a graph; None where it is none, and the reason is noted."""
@@ -302,10 +317,11 @@ class RecordedFunction:
                     fed.record()
                     with self._device.checking() as checks:
                         results = self._run_recorded(inputs, running)
-                if kept := [k for k, result in enumerate(results) if isinstance(result, DeviceNumber)]:
+                if on_device := [k for k, result in enumerate(results) if isinstance(result, DeviceNumber)]:
                     if fed is None:
                         raise UnimplementedError("a result in host memory follows from tensors")
-                    moved = [*moved, *kept]
+                    moved = [*moved, *on_device]
+                recording.held = checks.held if checks is not None else []
                 # whoever held a variable's array would keep it from being changed in place
                 by_array = {id(cell.variable.value): cell for cell in cells}
                 results = [by_array.get(id(result), result) for result in results]
@@ -334,7 +350,8 @@ class RecordedFunction:
         if self._varying:  # so the host keeps its numbers, and a recording is for these
             self._varying, self._decided_by = [], None
             self._run_recorded, self._is_decided = self._by_value
-            return
+            if self._recordings < _MOST_RECORDINGS:
+                return
         self._why_not = why
         self._function.block.notes.append(f"the step runs launch by launch, not as a CUDA graph: {why}")
 
@@ -354,6 +371,11 @@ class RecordedFunction:
             if graph is not None:
                 graph.close()
         self._on_device = self._from_host = None
+
+
+def _is_number(given: Any) -> bool:
+    """Whether an argument in host memory is numbers, few enough to be copied with what is fed."""
+    return isinstance(given, _ARRAYS) and given.dtype.kind in "biuf" and given.nbytes <= _LARGEST_VALUE
 
 
 def _is_from_host(arguments: Sequence[Any], boundary: HostSide) -> bool:
