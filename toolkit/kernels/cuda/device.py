@@ -128,9 +128,13 @@ class CudaDevice:
         return self._shared.checks.get(threading.get_ident())
 
     @contextmanager
-    def checking(self) -> Generator[Checks]:
-        """While this thread records a graph: within, kernels may note what is wrong, and whoever replays looks."""
-        made = self._shared.checks[threading.get_ident()] = Checks(self.zeros((1,), np.int32))
+    def checking(self, *, saves: bool = False) -> Generator[Checks]:
+        """While this thread records a graph: within, kernels may note what is wrong, and whoever replays looks.
+
+        Args:
+            saves: it keeps what variables were before.
+        """
+        made = self._shared.checks[threading.get_ident()] = Checks(self.zeros((1,), np.int32), saves=saves)
         try:
             yield made
         finally:

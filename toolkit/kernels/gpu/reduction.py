@@ -15,7 +15,7 @@ from toolkit.kernels.cpu.common import require
 from toolkit.kernels.cpu.native.code import Lanes
 from toolkit.kernels.cpu.nn_window import Layout
 from toolkit.kernels.cpu.reduction import reduction_axes
-from toolkit.kernels.cuda.device import device_of
+from toolkit.kernels.cuda.device import CudaDevice, device_of
 from toolkit.kernels.cuda.memory import GpuArray
 from toolkit.kernels.cuda.simt.builder import KernelBuilder
 from toolkit.kernels.cuda.simt.ir import FLOATING, Value
@@ -128,24 +128,34 @@ def reduce(op: KernelNode) -> Compute:
     """Any axes, in any order; sizes of 1 stay with keep_dims."""
     device, keep = device_of(op.node), bool(op.attr("keep_dims"))
 
-    def compute(x: GpuArray, indices: Array) -> GpuArray:
-        axes = reduction_axes(x, indices)
-        if not axes:
-            return x
-        shape = [1 if axis in axes else size for axis, size in enumerate(x.shape) if keep or axis not in axes]
-        runs = collapse(x.shape, axes)
-        real = real_of(x.dtype)
-        if x.dtype.kind != "c":
-            return reduce_array(device, reduction_of(op.op, real.name), x, runs, shape, x.dtype)
-        if op.op == "EuclideanNorm":  # a complex number whose second part is 0
-            made = device.zeros(shape, x.dtype)
-            total = reduce_array(device, reduction_of("EuclideanNorm", real.name), x,
-                                 collapse((*x.shape, 2), (*axes, x.ndim)), shape, real)  # fmt: skip
-            return _with_no_second_part(device, total, made)
-        made = reduce_array(device, reduction_of(op.op, real.name), x, collapse((*x.shape, 2), axes), (*shape, 2), real)
-        return made.viewed(x.dtype, tuple(shape))
+    return lambda x, indices: reduced(device, op.op, x, indices, keep=keep)
 
-    return compute
+
+def reduced(device: CudaDevice, op: str, x: GpuArray, indices: Array, *, keep: bool) -> GpuArray:
+    """What an op that `reduction_of` knows makes of a tensor.
+
+    Args:
+        indices: of the axes.
+        keep: these stay, with one element each.
+
+    Raises:
+        InvalidArgumentError: the tensor has no such axis.
+    """
+    axes = reduction_axes(x, indices)
+    if not axes:
+        return x
+    shape = [1 if axis in axes else size for axis, size in enumerate(x.shape) if keep or axis not in axes]
+    runs = collapse(x.shape, axes)
+    real = real_of(x.dtype)
+    if x.dtype.kind != "c":
+        return reduce_array(device, reduction_of(op, real.name), x, runs, shape, x.dtype)
+    if op == "EuclideanNorm":  # a complex number whose second part is 0
+        made = device.zeros(shape, x.dtype)
+        total = reduce_array(device, reduction_of("EuclideanNorm", real.name), x,
+                             collapse((*x.shape, 2), (*axes, x.ndim)), shape, real)  # fmt: skip
+        return _with_no_second_part(device, total, made)
+    made = reduce_array(device, reduction_of(op, real.name), x, collapse((*x.shape, 2), axes), (*shape, 2), real)
+    return made.viewed(x.dtype, tuple(shape))
 
 
 def _with_no_second_part(device: Any, real: GpuArray, made: GpuArray) -> GpuArray:

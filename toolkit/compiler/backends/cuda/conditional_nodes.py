@@ -24,7 +24,6 @@ from toolkit.compiler.backends.cuda.conditional_growing import GrowingList
 from toolkit.compiler.backends.cuda.conditional_lists import LoopList
 from toolkit.compiler.backends.cuda.list_uses import Capacity
 from toolkit.errors import UnimplementedError
-from toolkit.kernels.cpu.reduction import reduction_axes
 from toolkit.kernels.cuda.checks import Checks
 from toolkit.kernels.cuda.device import CudaDevice
 from toolkit.kernels.cuda.memory import GpuArray
@@ -32,8 +31,7 @@ from toolkit.kernels.cuda.simt.builder import KernelBuilder
 from toolkit.kernels.cuda.simt.ir import WARP, SimtKernel
 from toolkit.kernels.gpu import nests
 from toolkit.kernels.gpu.nests import NestOperand, NestStep
-from toolkit.kernels.gpu.reduce_launch import collapse, reduce_array
-from toolkit.kernels.gpu.reduction import reduction_of
+from toolkit.kernels.gpu.reduction import reduced
 from toolkit.kernels.tensor_list import TensorList
 from toolkit.kernels.types import Array
 
@@ -192,15 +190,7 @@ def reduced_by(device: CudaDevice, op: str, axes: Any, keep: bool) -> Callable[[
         keep: they stay, with one element each.
     """
 
-    def reduce(given: GpuArray) -> GpuArray:
-        over = reduction_axes(given, axes)
-        shape = [1 if axis in over else size for axis, size in enumerate(given.shape) if keep or axis not in over]
-        if not over:
-            return given
-        reduction = reduction_of(op, given.dtype.name)
-        return kept(reduce_array(device, reduction, given, collapse(given.shape, over), shape, given.dtype))
-
-    return reduce
+    return lambda given: kept(reduced(device, op, given, axes, keep=keep))
 
 
 def repeated(
@@ -233,10 +223,8 @@ def repeated(
             _write(device, name, list(zip(needed, fresh, strict=True)))
             _set(device, condition, [(decided, True)])
             following.close()
-        if checks is not None and checks.left_to_host > before[0] and checks.updates > before[1]:
-            raise UnimplementedError(
-                f"{name} changes variables, which nobody could take back, beside a list without a limit or an assertion"
-            )
+        if checks is not None:
+            checks.require_saved(name, after=checks.left_to_host > before[0] and checks.updates > before[1])
         return own
 
     return run

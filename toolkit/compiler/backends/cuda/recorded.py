@@ -24,6 +24,7 @@ from toolkit.compiler.backends.cuda.replayed import (
     HostGraph,
     RecordedVariable,
     RecordedVariables,
+    SavedVariable,
     giver,
     is_repeated,
 )
@@ -34,7 +35,7 @@ from toolkit.compiler.ir.operation import Operation
 from toolkit.compiler.ir.operations.calls import Call
 from toolkit.errors import GraphmillError, UnimplementedError
 from toolkit.kernels.context import DEAD, RefVariable
-from toolkit.kernels.cuda.checks import Checks
+from toolkit.kernels.cuda.checks import Checks, UpdatedBeforeError
 from toolkit.kernels.cuda.device import CudaDevice
 from toolkit.kernels.cuda.draws import AREA, Draws
 from toolkit.kernels.cuda.fixed_copies import Fed, Fetched
@@ -154,6 +155,7 @@ class RecordedFunction:
         self._is_decided = recorded is not None
         self._by_value: tuple[Callable[..., list[Any]], bool] = self._run_recorded, self._is_decided
         self._decided_by = decided_by
+        self._saves = False  # a replay keeps what variables were before
         self._varying: list[int] = []  # arguments in host memory that were others in some step
         self._function = function
         self._device = device
@@ -262,7 +264,7 @@ class RecordedFunction:
             self._on_device = DeviceGraph(self._device, recording, inputs, cells, results)
         return self._on_device
 
-    def _record_from_host(self, arguments: Sequence[Any], running: RunningStep, boundary: HostSide) -> HostGraph | None:
+    def _record_from_host(self, arguments: Sequence[Any], running: RunningStep, boundary: HostSide) -> None:
         """Likewise, with the copies from and to host memory."""
         if self._from_host is not None:
             self._from_host.close()
@@ -277,15 +279,19 @@ class RecordedFunction:
         for position in self._varying:
             inputs[position] = kept(fed.arrays[position])
         draws = Draws(self._device, fed.more)
-        if (made := self._recorded(inputs, running, boundary.results, fed, draws)) is not None:
+        had_saved, saved = self._saves, list[SavedVariable]()
+        if (made := self._recorded(inputs, running, boundary.results, fed, draws, saved)) is not None:
             recording, cells, results, fetched, checks = made
             values = {k: inputs[k] for k in boundary.arguments if k not in fed.arrays}
-            self._from_host = HostGraph(self._device, recording, fed, draws, values, cells, results, fetched, checks)
-        return self._from_host
+            self._from_host = HostGraph(
+                self._device, recording, fed, draws, values, cells, results, fetched, checks, saved
+            )
+        elif self._saves and not had_saved:
+            self._record_from_host(arguments, running, boundary)
 
     def _recorded(
         self, inputs: list[Any], running: RunningStep, moved: Sequence[int], fed: Fed | None = None,
-        draws: Draws | None = None,
+        draws: Draws | None = None, saved: list[SavedVariable] | None = None,
     ) -> tuple[Recording, RecordedVariables, list[Any], Fetched, Checks | None] | None:  # fmt: skip
         """What the step launches, the variables that it is about, and its results, of which some are fetched; what may
         turn out to be wrong with it."""
@@ -315,7 +321,9 @@ class RecordedFunction:
                     results = self._run_recorded(inputs, running)
                 else:
                     fed.record()
-                    with self._device.checking() as checks:
+                    if self._saves and saved is not None:
+                        saved += [SavedVariable(self._device, cell) for cell in cells if cell.users]
+                    with self._device.checking(saves=self._saves) as checks:
                         results = self._run_recorded(inputs, running)
                 if on_device := [k for k, result in enumerate(results) if isinstance(result, DeviceNumber)]:
                     if fed is None:
@@ -333,6 +341,10 @@ class RecordedFunction:
         except GraphmillError as error:
             for cell in cells:
                 cell.restore()
+            if isinstance(error, UpdatedBeforeError) and not self._saves and fed is not None:
+                self._saves = True
+                self._recordings -= 1
+                return None
             return self._refuse(error.message)
         fresh = next((each for each in results if not is_repeated(each)), None)
         if fresh is not None:

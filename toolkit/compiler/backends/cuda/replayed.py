@@ -59,6 +59,21 @@ class RecordedVariable:
             self.variable.value = self.array()
 
 
+class SavedVariable:
+    """What a variable was before a replay, for one that is taken back: the recording begins with the copy."""
+
+    def __init__(self, device: CudaDevice, cell: RecordedVariable):
+        self._device = device
+        self._variable = cell.variable
+        self._before = device.copied(cell.variable.value)
+
+    def give_back(self) -> None:
+        """Behind a replay: the variable is what it was."""
+        there, before = self._variable.value, self._before
+        if before.nbytes:
+            self._device.context.copy(there.address, before.address, before.nbytes, self._device.compute)
+
+
 class RecordedVariables:
     """The variables of a recorded step.
 
@@ -151,6 +166,7 @@ class HostGraph:
         results: where they are made, or what they are.
         fetched: those that are copied to the host.
         checks: what may be wrong; the result before that is the word that says so. None where nothing may be.
+        saved: what variables were before, where a replay changes some before it is known that it counts.
 
     Attributes:
         is_undone: a list had more elements than there was memory for: what was done is as if it were not, and has to
@@ -160,8 +176,10 @@ class HostGraph:
     def __init__(
         self, device: CudaDevice, recording: Recording, fed: Fed, draws: Draws, values: dict[int, Any],
         cells: RecordedVariables, results: list[Any], fetched: Fetched, checks: Checks | None = None,
+        saved: Sequence[SavedVariable] = (),
     ):  # fmt: skip
         self._checks = checks
+        self._saved = saved
         self._device = device
         self._recording = recording
         self._fed = fed
@@ -208,6 +226,8 @@ class HostGraph:
             found = int(word[0])
             if self._checks.is_for_host(found):
                 self._draws.give_back()
+                for each in self._saved:
+                    each.give_back()
                 self.is_undone = True
                 return None
             if ends is not None:
@@ -240,7 +260,7 @@ class HostGraph:
     def close(self) -> None:
         """Give the graph and its memory back."""
         recording = self._recording
-        self._results, self._kept = [], []
+        self._results, self._kept, self._saved = [], [], []
         del self._fed, self._fetched, self._draws
         recording.close()
 
