@@ -128,7 +128,10 @@ def reduce(op: KernelNode) -> Compute:
     """Any axes, in any order; sizes of 1 stay with keep_dims."""
     device, keep = device_of(op.node), bool(op.attr("keep_dims"))
 
-    return lambda x, indices: reduced(device, op.op, x, indices, keep=keep)
+    def compute(x: GpuArray, indices: Array) -> GpuArray:
+        return reduced(device, op.op, x, indices, keep=keep)
+
+    return compute
 
 
 def reduced(device: CudaDevice, op: str, x: GpuArray, indices: Array, *, keep: bool) -> GpuArray:
