@@ -32,8 +32,8 @@ from toolkit.kernels.cuda.simt import ptx
 
 #: the driver before conditional nodes
 OLD = 12020
-#: few iterations, then up to two hundred, then few again
-SCALES = (1.0, 2.0, 1e3, 1e3, 0.1, 1e12, 3.0, 1e12)
+#: few iterations, then more than memory is for at first, few again, and more than it was doubled to
+SCALES = (1.0, 1e4, 2e4, 0.1, 1e9, 1e9)
 
 
 class Repeats:
