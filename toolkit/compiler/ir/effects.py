@@ -13,7 +13,7 @@ _LISTS = frozenset({"StackPushV2", "StackPopV2", "StackPush", "StackPop", "Tenso
                     "TensorArrayGatherV3", "TensorArrayScatterV3", "TensorArraySizeV3",
                     "TensorArrayGradV3"})  # fmt: skip
 #: pure kernels that are there for the errors they raise; placeholders are when they were not fed
-_CHECKS = frozenset({"CheckNumerics", "CheckNumericsV2", "EnsureShape", "Assert", "Placeholder", "PlaceholderV2"})
+CHECKS = frozenset({"CheckNumerics", "CheckNumericsV2", "EnsureShape", "Assert", "Placeholder", "PlaceholderV2"})
 
 
 #: they look at variables, and leave them as they are
@@ -25,7 +25,7 @@ def may_change_variables(operation: Operation) -> bool:
     """Whether arrays that were read before may hold something else after an operation."""
     if isinstance(operation, Test) or operation.has(Trait.READS_VARIABLE) or operation.op in _LISTS | _LOOKS | SEND_OPS:
         return False
-    if not isinstance(operation, Call) or operation.step.kind is not Kind.PURE or operation.op in _CHECKS:
+    if not isinstance(operation, Call) or operation.step.kind is not Kind.PURE or operation.op in CHECKS:
         return has_effect(operation)
     return _takes_reference(operation)  # that somebody asked for it to run changes nothing
 
@@ -39,7 +39,7 @@ def has_effect(operation: Operation) -> bool:
     if isinstance(operation, Dereference):  # a read of a variable that was asked to run says that there is no value
         return any(each.is_target for each in operation.steps)
     step = operation.step
-    if step.kind is not Kind.PURE or not operation.outputs or operation.op in _CHECKS:
+    if step.kind is not Kind.PURE or not operation.outputs or operation.op in CHECKS:
         return True
     return any(each.is_target for each in operation.steps) or _takes_reference(operation)
 

@@ -20,7 +20,7 @@ from toolkit.compiler.backends.cuda.list_uses import IDENTITIES, POP, PUSH, STAC
 from toolkit.compiler.backends.cuda.operations import UpdatesCall
 from toolkit.compiler.backends.kernels.function import KernelFunction
 from toolkit.compiler.ir.block import Block
-from toolkit.compiler.ir.effects import may_change_variables
+from toolkit.compiler.ir.effects import CHECKS, may_change_variables
 from toolkit.compiler.ir.operation import Operation
 from toolkit.compiler.ir.operations.calls import Call, Loop, Select, Test
 from toolkit.compiler.ir.value import Value
@@ -271,6 +271,7 @@ def _updates(operation: Operation) -> bool:
     return (
         isinstance(operation, Call)
         and not operation.op.startswith(_NO_UPDATES)
+        and operation.op not in CHECKS
         and operation.op not in DRAWS | GENERATORS
         and may_change_variables(operation)
     )
