@@ -153,7 +153,7 @@ def _counted_before(x: Any) -> Any:
     """A variable is changed before the list that may be too small."""
     seen = gm.Variable(np.zeros((), np.float32), use_resource=True)
     with gm.get_default_graph().control_dependencies([seen.assign_add(1.0)]):
-        before = seen.read_value()
+        before = gm.stop_gradient(seen.read_value())
     return GRAPHS["shrinking"](x * (before * 0.0 + 1.0))
 
 
@@ -199,7 +199,9 @@ def _emptied(x: Any) -> Any:
         y = gm.identity(x)
 
     def body(y: Any) -> list[Any]:
-        return [y * 0.75 + 0.0 * gm.ops.stack_pop_v2(stack, elem_type=gm.float32)]
+        popped = gm.ops.stack_pop_v2(stack, elem_type=gm.float32)
+        popped.set_shape([4, 3])
+        return [y * 0.75 + 0.0 * popped]
 
     return gm.while_loop(lambda y: large(y), body, [y])
 
