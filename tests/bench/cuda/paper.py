@@ -7,6 +7,7 @@ arguments.
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -15,7 +16,11 @@ from typing import Any
 import numpy as np
 
 from toolkit.kernels.cuda.driver.base import DeviceProperties, OutOfDeviceMemory
+from toolkit.kernels.cuda.libraries.attention import AttentionGradient, library_takes
 from toolkit.kernels.cuda.simt.ir import SIZES, If, KernelBuffer, Operation, SimtKernel, While
+
+#: as `Card.flops` names them
+_NARROW = {"bfloat16": "bf16", "float16": "fp16", "float8_e4m3fn": "fp8"}
 
 
 @dataclass(frozen=True)
@@ -120,6 +125,33 @@ class _Libraries:
         name += f" {' '.join(c.epilogue)}" if c.epilogue else ""
         self.context.note(Launch(name, 0, moved, flops, "product", precision=_precision(c)), stream)
 
+    def attends(self, of: Any) -> bool:
+        return library_takes(of.forward if isinstance(of, AttentionGradient) else of)
+
+    def attend(self, attention: Any, *spans: Any, mask: Any = None, statistics: Any = None) -> None:
+        """Two products; the scores are nowhere in memory."""
+        *_, stream = spans
+        sizes, shape = attention.sizes, attention.sizes.shape
+        moved = 2 * sum(math.prod(shape(part)) for part in ("q", "k", "v", "out"))
+        moved += sum(span.nbytes for span in (mask, statistics) if span is not None)
+        flops = 2.0 * math.prod(sizes[:4]) * (sizes.size + sizes.value_size)
+        name = (
+            f"attention {attention.dtype} {sizes.batch} x {sizes.heads} of {sizes.rows} x {sizes.keys} x {sizes.size}"
+        )
+        self.context.note(Launch(name, 0, moved, flops, "product", precision=_NARROW[attention.dtype]), stream)
+
+    def attend_back(self, gradient: Any, *spans: Any, mask: Any = None) -> None:
+        """Five products: the scores again, and the gradients by the softmax, the values, the queries and the keys."""
+        *_, statistics, _made, stream = spans
+        attention = gradient.forward
+        sizes, shape = attention.sizes, attention.sizes.shape
+        moved = 2 * sum(math.prod(shape(part)) for part in ("q", "k", "v", "out", "out", "q", "k", "v"))
+        moved += statistics.nbytes + (0 if mask is None else mask.nbytes)
+        flops = 2.0 * math.prod(sizes[:4]) * (3 * sizes.size + 2 * sizes.value_size)
+        name = f"attention gradient {attention.dtype} {sizes.batch} x {sizes.heads} of {sizes.rows} x {sizes.keys}"
+        name += f" x {sizes.size}"
+        self.context.note(Launch(name, 0, moved, flops, "product", precision=_NARROW[attention.dtype]), stream)
+
     def __getattr__(self, name: str) -> Any:
         """Any other call of a library: what its arguments hold is moved."""
         if name.startswith("_"):
@@ -141,8 +173,7 @@ def _types(of: Any) -> str:
 
 def _precision(of: Any) -> str:
     """What tensor cores multiply in, as `Card.flops` names it."""
-    narrow = {"bfloat16": "bf16", "float16": "fp16", "float8_e4m3fn": "fp8"}
-    return narrow.get(of.dtype, "tf32" if of.tf32 else "f32")
+    return _NARROW.get(of.dtype, "tf32" if of.tf32 else "f32")
 
 
 def _numpy(name: str) -> Any:

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from toolkit.compiler.ir.block import Block
 from toolkit.compiler.ir.effects import may_change_variables
 from toolkit.compiler.pipeline.passes import Compilation, Pass
+
+if TYPE_CHECKING:
+    from toolkit.kernels.cuda.libraries.attention import Attention
 
 
 def _gather_kernels(block: Block, to: Compilation) -> None:
@@ -33,6 +38,18 @@ def _fuse_products(block: Block, to: Compilation) -> None:
     from toolkit.compiler.backends.cuda.products import fuse_products
 
     fuse_products(block, to.excluded_by_name, may_change_variables)
+
+
+def _form_attention(block: Block, to: Compilation) -> None:
+    from toolkit.compiler.backends.cuda.attention_forming import form_attention
+    from toolkit.kernels.gpu.attention import is_one_kernel
+
+    narrow = to.settings.narrow
+
+    def wanted(attention: Attention) -> bool:
+        return is_one_kernel(attention if narrow is None else replace(attention, dtype=narrow.name))
+
+    form_attention(block, to.excluded_by_name, may_change_variables, wanted)
 
 
 def _order_rows(block: Block, to: Compilation) -> None:
@@ -95,10 +112,15 @@ def _gather_updates(block: Block, to: Compilation) -> None:
     gather_updates(block, to.excluded_by_name)
 
 
+def _has_softmax(block: Block, to: Compilation) -> bool:
+    return any(operation.op == "Softmax" for operation in block.walk())
+
+
 #: of blocks that run on NVIDIA GPUs
 CUDA_PASSES: Sequence[Pass] = (
     Pass("sink_updates", _sink_updates),
     Pass("fuse_convolutions", _fuse_convolutions),
+    Pass("form_attention", _form_attention, finds=_has_softmax),
     Pass("order_rows", _order_rows),
     Pass("fuse_products", _fuse_products),
     Pass("order_batches", _order_batches),

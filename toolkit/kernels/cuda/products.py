@@ -124,7 +124,7 @@ def multiply(
         if product is not None:
             fused = bool(product.epilogue or product.beta)
             blas.matmul(
-                product, _from(a, first_a), _from(b, first_b), _from(out, first_out), device.compute,
+                product, memory_from(a, first_a), memory_from(b, first_b), memory_from(out, first_out), device.compute,
                 bias=bias if fused else None, added=added if fused else None,
             )  # fmt: skip
             if not fused:
@@ -181,7 +181,7 @@ def _finish(device: Any, out: Any, n: int, bias: Any, added: Any, name: str) -> 
         launch_epilogue(device, out, out, n, 1, vectors=() if bias is None else (bias,), added=added, name=name)
 
 
-def _from(array: Any, first: int) -> Any:
+def memory_from(array: Any, first: int) -> Any:
     """The memory of an array from an element on."""
     if not first:
         return array

@@ -10,7 +10,7 @@ from toolkit.kernels.cuda.libraries.base import Blas, Product
 from toolkit.kernels.cuda.libraries.precision import is_tf32_allowed
 from toolkit.kernels.cuda.nn.products import launch_product
 from toolkit.kernels.cuda.nn.strided_epilogue import launch_strided_epilogue
-from toolkit.kernels.cuda.products import with_epilogue
+from toolkit.kernels.cuda.products import memory_from, with_epilogue
 
 #: by context's library: what it is asked for, by the product, whether there is a bias, the activation, and whether
 #: TF32 is allowed; None where it has no plan
@@ -19,14 +19,23 @@ _MOST_KNOWN = 4096  # shapes change without end in few programs
 
 
 def multiply_strided(
-    device: Any, product: Product, a: Any, b: Any, out: Any, *, bias: Any = None, name: str = "Identity"
+    device: Any,
+    product: Product,
+    a: Any,
+    b: Any,
+    out: Any,
+    *,
+    bias: Any = None,
+    name: str = "Identity",
+    firsts: tuple[int, int, int] = (0, 0, 0),
 ) -> None:
     """out = activation(op(a) @ op(b) + bias) for each of a batch, put into the device's compute stream.
 
     Args:
         product: sizes, strides and types, without an epilogue.
         bias: n numbers of the result's type for each product, `product.stride_bias` apart.
-        name: of an activation, in TensorFlow's `fused_ops`.
+        name: of an activation, in TensorFlow's `fused_ops`; nothing is put behind products that begin later.
+        firsts: elements before the first matrix of a, b and the result.
     """
     blas = device.context.blas
     asked = None if blas is None else _asked(blas, product, bias is not None, name)
@@ -34,11 +43,12 @@ def multiply_strided(
     if blas is None or asked is None:
         launch_product(
             device, (a, b, out), (product.m, product.n, product.k), (product.turn_a, product.turn_b),
-            batch=product.batch, strides=(product.stride_a, product.stride_b, product.stride_out),
+            firsts=firsts, batch=product.batch, strides=(product.stride_a, product.stride_b, product.stride_out),
             leads=(stored[0][2], stored[1][2], stored[2][2]),
         )  # fmt: skip
     else:
-        blas.matmul(asked, a, b, out, device.compute, bias=bias if asked.epilogue else None)
+        spans = [memory_from(array, first) for array, first in zip((a, b, out), firsts, strict=True)]
+        blas.matmul(asked, *spans, device.compute, bias=bias if asked.epilogue else None)
         if asked.epilogue:
             return
     if bias is not None or name != "Identity":

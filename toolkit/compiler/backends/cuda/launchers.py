@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from toolkit.compiler.backends.cuda.attention_launchers import ATTENTION_LAUNCHERS
 from toolkit.compiler.backends.cuda.float8_launchers import FLOAT8_LAUNCHERS
 from toolkit.compiler.backends.cuda.narrow_launchers import NARROW_LAUNCHERS
 from toolkit.compiler.backends.cuda.operations import (
@@ -171,6 +172,7 @@ LAUNCHERS: dict[type, Callable[[CudaDevice, Any], Launch]] = {
     LibraryConvolution: _convolution,
     ChannelMoments: _moments,
     ChannelGradients: _norm_sums,
+    **ATTENTION_LAUNCHERS,
     **FLOAT8_LAUNCHERS,
     **NARROW_LAUNCHERS,
     **PLACED_LAUNCHERS,

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
+from toolkit.compiler.backends.cuda.attention_operations import AttentionCall, AttentionGradientCall
 from toolkit.compiler.backends.cuda.chains import learns
 from toolkit.compiler.backends.cuda.narrow_calls import axes_of, handed_on, reductions, replace_products
 from toolkit.compiler.backends.cuda.narrow_copies import Copies
@@ -41,7 +42,10 @@ from toolkit.kernels.tensors import F32
 #: activations and their gradients (gelu's has one of -x * x / 2), where they move no more than the number itself
 _EXACT = frozenset({*ROW_OPS, "Expm1", "Log", "Log1p"})
 _EXACT_OF_ROWS = _EXACT | {"Exp"}
-_PRODUCTS = (LibraryProduct, StridedProduct, ProductsCall, LibraryConvolution, ConvolutionGradient, DepthwiseCall)
+_ATTENTION = (AttentionCall, AttentionGradientCall)
+_PRODUCTS = (
+    LibraryProduct, StridedProduct, ProductsCall, LibraryConvolution, ConvolutionGradient, DepthwiseCall, *_ATTENTION,
+)  # fmt: skip
 #: of loops, which of their operands their iterations want in 16 bits, by places
 _Loops = Mapping[Loop, Collection[int]]
 
@@ -130,6 +134,8 @@ def _takes(user: Operation, value: Value, inner: set[Value], refused: Any, loops
             return value is not user.bias
         case ProductsCall() | ConvolutionGradient() | DepthwiseCall():
             return True
+        case AttentionCall() | AttentionGradientCall():
+            return value in user.multiplied and value is not user.mask
         case Loop():
             return all(place in loops[user] for place, each in enumerate(user.inputs) if each is value)
         case LibraryConvolution():
@@ -140,7 +146,9 @@ def _takes(user: Operation, value: Value, inner: set[Value], refused: Any, loops
             exact = _EXACT_OF_ROWS if isinstance(user, FusedRowsCall) else _EXACT
             if any(member.op in exact for member in user.members):
                 return False
-            return any(output in inner or any(map(_multiplies, output.users)) for output in user.outputs)
+            return any(
+                output in inner or any(_multiplies(each, output) for each in output.users) for output in user.outputs
+            )
         case ChannelMoments():
             return None if value is user.x else False
         case ChannelGradients():
@@ -151,8 +159,8 @@ def _takes(user: Operation, value: Value, inner: set[Value], refused: Any, loops
             return value in handed_on(user, refused) and user.output in inner
 
 
-def _multiplies(user: Operation) -> bool:
-    return isinstance(user, _PRODUCTS)
+def _multiplies(user: Operation, value: Value) -> bool:
+    return isinstance(user, _PRODUCTS) and (not isinstance(user, _ATTENTION) or value in user.multiplied)
 
 
 def _wanted(operation: Operation, dtype: Any, refused: Any) -> list[Value]:
@@ -163,6 +171,8 @@ def _wanted(operation: Operation, dtype: Any, refused: Any) -> list[Value]:
             return [operation.a, operation.b, *([operation.bias] if is_narrow and operation.bias is not None else [])]
         case ProductsCall():
             return [operation.a, operation.b]
+        case AttentionCall() | AttentionGradientCall():
+            return list(operation.multiplied)
         case ConvolutionGradient():
             return [operation.first, operation.dy]
         case DepthwiseCall():

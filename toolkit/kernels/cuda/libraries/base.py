@@ -6,6 +6,7 @@ library's heuristics chose, its workspace) are made once for each and kept.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
@@ -239,7 +240,7 @@ class Blas(Protocol):
 
 
 class Dnn(Protocol):
-    """Convolutions."""
+    """Convolutions; and attention, whose calls have the types of `libraries.attention`."""
 
     @property
     def version(self) -> str: ...
@@ -265,6 +266,53 @@ class Dnn(Protocol):
             first, second: x and w; w and dy of "input"; x and dy of "filter".
             bias: a number for each filter, of the result's type.
             added: of the shape and type of y.
+
+        Raises:
+            LibraryError: there is no plan for it, or the library refuses it.
+        """
+        ...
+
+    def attends(self, attention: Any) -> bool:
+        """Whether there is a plan for an `Attention` or an `AttentionGradient`; one is made."""
+        ...
+
+    def attend(
+        self,
+        attention: Any,
+        q: Span,
+        k: Span,
+        v: Span,
+        out: Span,
+        stream: Stream,
+        *,
+        mask: Span | None = None,
+        statistics: Span | None = None,
+    ) -> None:
+        """Put an attention into a stream.
+
+        Raises:
+            LibraryError: there is no plan for it, or the library refuses it.
+        """
+        ...
+
+    def attend_back(
+        self,
+        gradient: Any,
+        q: Span,
+        k: Span,
+        v: Span,
+        out: Span,
+        d_out: Span,
+        statistics: Span,
+        made: Sequence[Span],
+        stream: Stream,
+        *,
+        mask: Span | None = None,
+    ) -> None:
+        """Put the gradients of an attention into a stream.
+
+        Args:
+            made: those by q, k and v, to be written.
 
         Raises:
             LibraryError: there is no plan for it, or the library refuses it.

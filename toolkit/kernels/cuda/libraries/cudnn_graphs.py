@@ -1,4 +1,4 @@
-"""Convolutions by cuDNN 9, through the graphs of nvidia-cudnn-frontend (its module `cudnn`).
+"""Convolutions and attention by cuDNN 9, through the graphs of nvidia-cudnn-frontend (its module `cudnn`).
 
 A convolution and its epilogue are one graph, for which cuDNN's heuristics propose engines; the first that can be built
 becomes the plan, and is given addresses from then on. TensorFlow's SAME may pad one more behind than before, which
@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from toolkit.kernels.cuda.driver.base import Context, Span, Stream
+from toolkit.kernels.cuda.libraries import cudnn_attention
+from toolkit.kernels.cuda.libraries.attention import Attention, AttentionGradient, check_attention
 from toolkit.kernels.cuda.libraries.base import Convolution, LibraryError, check_convolution, is_result
 from toolkit.kernels.cuda.libraries.workspaces import Workspace
 
@@ -44,6 +46,10 @@ def load() -> Any:
     return found
 
 
+#: what plans are made for
+_Asked = Convolution | Attention | AttentionGradient
+
+
 @dataclass(slots=True)
 class _Plan:
     graph: Any
@@ -65,7 +71,7 @@ class Cudnn:
         self._cudnn = load()
         self._enter = enter
         self._workspace = Workspace(context, _WORKSPACE)
-        self._plans: dict[Convolution, _Plan | None] = {}
+        self._plans: dict[_Asked, _Plan | None] = {}
         self._lock = threading.Lock()
         enter()
         try:
@@ -104,29 +110,93 @@ class Cudnn:
                 addresses[_BIAS] = bias.address
             if added is not None:
                 addresses[_ADDED] = added.address
-            workspace = self._workspace.of(max(plan.workspace, 1))
-            self._enter()
-            self._cudnn.set_stream(handle=self._handle, stream=stream.handle)
-            try:
-                plan.graph.execute(addresses, workspace.address, handle=self._handle)
-            except RuntimeError as error:
-                raise LibraryError(f"cuDNN failed to run {convolution}: {error}") from error
+            self._run(plan, addresses, stream, convolution)
 
-    def _plan(self, convolution: Convolution) -> _Plan | None:
+    def attends(self, attention: Attention | AttentionGradient) -> bool:
+        with self._lock:
+            return self._plan(attention) is not None
+
+    def attend(
+        self,
+        attention: Attention,
+        q: Span,
+        k: Span,
+        v: Span,
+        out: Span,
+        stream: Stream,
+        *,
+        mask: Span | None = None,
+        statistics: Span | None = None,
+    ) -> None:
+        check_attention(attention, mask, statistics)
+        spans = {
+            cudnn_attention.Q: q, cudnn_attention.K: k, cudnn_attention.V: v, cudnn_attention.OUT: out,
+            cudnn_attention.MASK: mask, cudnn_attention.STATISTICS: statistics,
+        }  # fmt: skip
+        self._attend(attention, spans, stream)
+
+    def attend_back(
+        self,
+        gradient: AttentionGradient,
+        q: Span,
+        k: Span,
+        v: Span,
+        out: Span,
+        d_out: Span,
+        statistics: Span,
+        made: Sequence[Span],
+        stream: Stream,
+        *,
+        mask: Span | None = None,
+    ) -> None:
+        check_attention(gradient.forward, mask, statistics)
+        dq, dk, dv = made
+        spans = {
+            cudnn_attention.Q: q, cudnn_attention.K: k, cudnn_attention.V: v, cudnn_attention.OUT: out,
+            cudnn_attention.D_OUT: d_out, cudnn_attention.STATISTICS: statistics, cudnn_attention.MASK: mask,
+            cudnn_attention.DQ: dq, cudnn_attention.DK: dk, cudnn_attention.DV: dv,
+        }  # fmt: skip
+        self._attend(gradient, spans, stream)
+
+    def _attend(self, of: Attention | AttentionGradient, spans: dict[int, Span | None], stream: Stream) -> None:
+        with self._lock:
+            plan = self._plan(of)
+            if plan is None:
+                raise LibraryError(f"cuDNN has no engine for {of}")
+            self._run(plan, {uid: span.address for uid, span in spans.items() if span is not None}, stream, of)
+
+    def _run(self, plan: _Plan, addresses: dict[int, int], stream: Stream, of: _Asked) -> None:
+        """Put a plan into a stream, under the lock."""
+        workspace = self._workspace.of(max(plan.workspace, 1))
+        self._enter()
+        self._cudnn.set_stream(handle=self._handle, stream=stream.handle)
+        try:
+            plan.graph.execute(addresses, workspace.address, handle=self._handle)
+        except RuntimeError as error:
+            raise LibraryError(f"cuDNN failed to run {of}: {error}") from error
+
+    def _plan(self, of: _Asked) -> _Plan | None:
         """The plan of a configuration, None if no engine takes it."""
-        if convolution.dtype not in _TYPES or not is_result(convolution.dtype, convolution.made):
+        if isinstance(of, Convolution) and (of.dtype not in _TYPES or not is_result(of.dtype, of.made)):
             return None
-        if convolution not in self._plans:
+        if of not in self._plans:
             self._enter()
             try:
-                graph = build(self._cudnn, convolution, handle=self._handle)
+                graph = self._build(of)
             except self._cudnn.cudnnGraphNotSupportedError:
-                self._plans[convolution] = None
+                self._plans[of] = None
             except RuntimeError as error:
-                raise LibraryError(f"cuDNN failed to plan {convolution}: {error}") from error
+                raise LibraryError(f"cuDNN failed to plan {of}: {error}") from error
             else:
-                self._plans[convolution] = _Plan(graph, int(graph.get_workspace_size()))
-        return self._plans[convolution]
+                self._plans[of] = _Plan(graph, int(graph.get_workspace_size()))
+        return self._plans[of]
+
+    def _build(self, of: _Asked) -> Any:
+        if isinstance(of, Attention):
+            return cudnn_attention.build_attention(self._cudnn, of, _MOST_WORKSPACE, handle=self._handle)
+        if isinstance(of, AttentionGradient):
+            return cudnn_attention.build_gradient(self._cudnn, of, _MOST_WORKSPACE, handle=self._handle)
+        return build(self._cudnn, of, handle=self._handle)
 
 
 def build(cudnn: Any, convolution: Convolution, **device: Any) -> Any:

@@ -7,12 +7,20 @@ counted as there.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from toolkit.kernels.cuda.driver.base import Span, Stream
-from toolkit.kernels.cuda.libraries import reference
+from toolkit.kernels.cuda.libraries import reference, reference_attention
+from toolkit.kernels.cuda.libraries.attention import (
+    Attention,
+    AttentionGradient,
+    check_attention,
+    extent,
+    library_takes,
+    packed_strides,
+)
 from toolkit.kernels.cuda.libraries.base import (
     EIGHT_BITS,
     Convolution,
@@ -26,6 +34,8 @@ from toolkit.kernels.cuda.simt.ir import FLOAT8_FROM
 from toolkit.kernels.types import Array
 
 _REAL = ("float32", "float64", "float16", "bfloat16")
+#: an address, elements, their type
+_Place = tuple[int, int, Any]
 _COMPLEX = ("complex64", "complex128")
 
 
@@ -103,7 +113,7 @@ def _takes_eight_bits(product: Product) -> bool:
 
 
 class FakeDnn:
-    """Convolutions on a fake GPU.
+    """Convolutions and attention on a fake GPU.
 
     Attributes:
         plans: configurations that were asked for.
@@ -113,7 +123,7 @@ class FakeDnn:
 
     def __init__(self, context: Any):
         self._context = context
-        self.plans: set[Convolution] = set()
+        self.plans: set[Convolution | Attention | AttentionGradient] = set()
 
     def supports(self, convolution: Convolution) -> bool:
         """As cuDNN, float64 only without an epilogue."""
@@ -151,9 +161,94 @@ class FakeDnn:
 
         self._context.submit("cudnnBackendExecute", run, stream)
 
+    def attends(self, attention: Attention | AttentionGradient) -> bool:
+        """As cuDNN by its documentation."""
+        self.plans.add(attention)
+        return library_takes(attention.forward if isinstance(attention, AttentionGradient) else attention)
 
-#: an address, elements, their type
-_Place = tuple[int, int, Any]
+    def attend(
+        self,
+        attention: Attention,
+        q: Span,
+        k: Span,
+        v: Span,
+        out: Span,
+        stream: Stream,
+        *,
+        mask: Span | None = None,
+        statistics: Span | None = None,
+    ) -> None:
+        a, dtype = attention, reference.dtype_of(attention.dtype)
+        check_attention(a, mask, statistics)
+        if not self.attends(a):
+            raise LibraryError(f"cuDNN has no engine for {a}")
+        views = [
+            _view(q, a, "q", a.q, dtype), _view(k, a, "k", a.k, dtype), _view(v, a, "v", a.v, dtype),
+            _view(out, a, "out", a.out, dtype), _view(mask, a, "scores", a.mask, _SUMS),
+            _view(statistics, a, "scores", (*packed_strides((*a.sizes[:3], 1))[:3], 0), _SUMS),
+        ]  # fmt: skip
+
+        def run() -> None:
+            reference_attention.attention(a, *(view.array(self._context) for view in views))
+
+        self._context.submit("cudnnBackendExecute", run, stream)
+
+    def attend_back(
+        self,
+        gradient: AttentionGradient,
+        q: Span,
+        k: Span,
+        v: Span,
+        out: Span,
+        d_out: Span,
+        statistics: Span,
+        made: Sequence[Span],
+        stream: Stream,
+        *,
+        mask: Span | None = None,
+    ) -> None:
+        g, a, dtype = gradient, gradient.forward, reference.dtype_of(gradient.forward.dtype)
+        check_attention(a, mask, statistics)
+        if not self.attends(g):
+            raise LibraryError(f"cuDNN has no engine for {g}")
+        dq, dk, dv = made
+        views = [
+            _view(q, a, "q", a.q, dtype), _view(k, a, "k", a.k, dtype), _view(v, a, "v", a.v, dtype),
+            _view(out, a, "out", a.out, dtype), _view(d_out, a, "out", g.d_out, dtype),
+            _view(statistics, a, "scores", (*packed_strides((*a.sizes[:3], 1))[:3], 0), _SUMS),
+            _view(dq, a, "q", g.dq, dtype), _view(dk, a, "k", g.dk, dtype), _view(dv, a, "v", g.dv, dtype),
+            _view(mask, a, "scores", a.mask, _SUMS),
+        ]  # fmt: skip
+
+        def run() -> None:
+            reference_attention.gradient(g, *(view.array(self._context) for view in views))
+
+        self._context.submit("cudnnBackendExecute", run, stream)
+
+
+class _View(NamedTuple):
+    """A tensor of four axes within a larger one; None where it is not there."""
+
+    place: _Place | None
+    shape: tuple[int, int, int, int]
+    strides: tuple[int, ...]
+
+    def array(self, context: Any) -> Array | Any:
+        if self.place is None:
+            return None
+        flat = _array(context, self.place, "cudnnBackendExecute")
+        steps = tuple(stride * flat.itemsize for stride in self.strides)
+        return np.lib.stride_tricks.as_strided(flat, self.shape, steps)
+
+
+_SUMS = np.dtype(np.float32)
+
+
+def _view(span: Span | None, attention: Attention, part: str, strides: Any, dtype: Any) -> _View:
+    """An operand of an attention; see `_place`."""
+    shape = attention.sizes.shape(part)
+    where = (0, 0, 0, 0) if strides is None else strides
+    return _View(_place(span, extent(shape, where), dtype), shape, where)
 
 
 def _place(span: Span | None, size: int, dtype: Any) -> _Place | None:

@@ -1,0 +1,155 @@
+"""Attention as one operation: what the product of queries and keys, its softmax and the product with values become."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from toolkit.compiler.ir import relations
+from toolkit.compiler.ir.fields import operand
+from toolkit.compiler.ir.operation import Operation
+from toolkit.compiler.ir.value import Value
+from toolkit.kernels.cuda.libraries.attention import (
+    Attention,
+    AttentionGradient,
+    AttentionSizes,
+    FourStrides,
+    extent,
+)
+
+
+def _misplaced(
+    values: Sequence[Value], parts: Sequence[str], places: Sequence[FourStrides], sizes: AttentionSizes
+) -> Iterator[str]:
+    """What does not fit into its tensor, a sentence each."""
+    for value, part, strides in zip(values, parts, places, strict=True):
+        if min(strides) < 0 or extent(sizes.shape(part), strides) > value.size:
+            yield f"{part} of an attention, {list(sizes.shape(part))} at {list(strides)}, in {relations.text(value)}"
+
+
+class AttentionCall(Operation, mnemonic="gpu_attention"):
+    """softmax(scale * q @ k^T + mask) @ v for each of batch and heads, without the scores in memory.
+
+    What is launched is `toolkit.kernels.gpu.attention.attend(device, attention, q, k, v, out, mask=, statistics=)` with
+    `attention` of this class's property: all tensors are seen as [batch, heads, rows, columns] with four strides in
+    elements each, so that heads lie within the results of projections as these wrote them. q, k and v have one type,
+    float32 or 16 bits; the mask is float32. The outputs are the result and, in programs that learn, the logarithm of
+    each row's sum of exponentials: float32 [batch, heads, rows].
+
+    Attributes:
+        q, k, v: what holds queries, keys and values.
+        mask: what is added to the scores, where something is.
+        sizes: batch, heads, rows (queries), keys, numbers of a key, numbers of a value.
+        q_strides, k_strides, v_strides, out_strides, mask_strides: of batch, heads, rows and columns; the mask's are 0
+            along what it is broadcast.
+        scale: of the scores.
+        causal: row r sees keys 0 to r only.
+    """
+
+    q: Value = operand()
+    k: Value = operand()
+    v: Value = operand()
+    mask: Value | None = operand(default=None)
+    sizes: tuple[int, int, int, int, int, int]
+    q_strides: FourStrides
+    k_strides: FourStrides
+    v_strides: FourStrides
+    out_strides: FourStrides
+    mask_strides: FourStrides
+    scale: float
+    causal: bool
+
+    @property
+    def multiplied(self) -> tuple[Value, ...]:
+        """What is multiplied in 16 bits where the program's products are."""
+        return self.q, self.k, self.v
+
+    @property
+    def attention(self) -> Attention:
+        """What is launched."""
+        return Attention(
+            AttentionSizes(*self.sizes), self.q.dtype.name, self.scale, self.q_strides, self.k_strides, self.v_strides,
+            self.out_strides, None if self.mask is None else self.mask_strides, self.causal, len(self.outputs) > 1,
+            made="" if self.output.dtype == self.q.dtype else self.output.dtype.name,
+        )  # fmt: skip
+
+    def computed_by(self) -> str | None:
+        batch, heads, rows, keys, *_ = self.sizes
+        parts = ["a mask"] if self.mask is not None else []
+        parts += ["keys up to the query's own"] if self.causal else []
+        what = f" with {' and '.join(parts)}" if parts else ""
+        return f"one kernel for {batch * heads} attentions of {rows} queries and {keys} keys{what}"
+
+    def verify(self) -> Iterator[str]:
+        sizes = AttentionSizes(*self.sizes)
+        values, places = [self.q, self.k, self.v], [self.q_strides, self.k_strides, self.v_strides]
+        yield from _misplaced([*values, self.output], ("q", "k", "v", "out"), [*places, self.out_strides], sizes)
+        if self.mask is not None:
+            yield from _misplaced([self.mask], ("scores",), [self.mask_strides], sizes)
+        if any(value.dtype != self.q.dtype for value in values):
+            yield f"{', '.join(map(relations.text, values))} of an attention are of several types"
+        if len(self.outputs) > 1 and self.outputs[1].shape != sizes[:3]:
+            yield f"statistics of {list(sizes[:3])} rows are {relations.text(self.outputs[1])}"
+
+
+class AttentionGradientCall(Operation, mnemonic="gpu_attention_gradient"):
+    """The gradients of an attention by queries, keys and values, in this order, without scores in memory.
+
+    What is launched is `toolkit.kernels.gpu.attention.attend_back`.
+
+    Attributes:
+        q, k, v, mask: as the attention takes them.
+        out, statistics: what it made.
+        d_out: the gradient by its result.
+        sizes, q_strides, k_strides, v_strides, out_strides, mask_strides, scale, causal: those of the attention.
+        d_out_strides, dq_strides, dk_strides, dv_strides: of batch, heads, rows and columns.
+    """
+
+    q: Value = operand()
+    k: Value = operand()
+    v: Value = operand()
+    out: Value = operand()
+    d_out: Value = operand()
+    statistics: Value = operand()
+    mask: Value | None = operand(default=None)
+    sizes: tuple[int, int, int, int, int, int]
+    q_strides: FourStrides
+    k_strides: FourStrides
+    v_strides: FourStrides
+    out_strides: FourStrides
+    mask_strides: FourStrides
+    scale: float
+    causal: bool
+    d_out_strides: FourStrides
+    dq_strides: FourStrides
+    dk_strides: FourStrides
+    dv_strides: FourStrides
+
+    @property
+    def multiplied(self) -> tuple[Value, ...]:
+        """What is multiplied in 16 bits where the program's products are."""
+        return self.q, self.k, self.v, self.out, self.d_out
+
+    @property
+    def gradient(self) -> AttentionGradient:
+        """What is launched."""
+        forward = Attention(
+            AttentionSizes(*self.sizes), self.q.dtype.name, self.scale, self.q_strides, self.k_strides, self.v_strides,
+            self.out_strides, None if self.mask is None else self.mask_strides, self.causal, True,
+        )  # fmt: skip
+        return AttentionGradient(forward, self.d_out_strides, self.dq_strides, self.dk_strides, self.dv_strides)
+
+    def computed_by(self) -> str | None:
+        batch, heads, rows, keys, *_ = self.sizes
+        return f"the gradients of {batch * heads} attentions of {rows} queries and {keys} keys, together"
+
+    def verify(self) -> Iterator[str]:
+        sizes = AttentionSizes(*self.sizes)
+        values = [self.q, self.k, self.v, self.out, self.d_out]
+        places = [self.q_strides, self.k_strides, self.v_strides, self.out_strides, self.d_out_strides]
+        yield from _misplaced(values, ("q", "k", "v", "out", "out"), places, sizes)
+        made = [self.dq_strides, self.dk_strides, self.dv_strides]
+        yield from _misplaced(self.outputs, ("q", "k", "v"), made, sizes)
+        if self.mask is not None:
+            yield from _misplaced([self.mask], ("scores",), [self.mask_strides], sizes)
+        if self.statistics.shape != sizes[:3]:
+            yield f"statistics of {list(sizes[:3])} rows are {relations.text(self.statistics)}"
