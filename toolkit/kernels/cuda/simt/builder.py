@@ -6,7 +6,7 @@ writes them for GPUs, with the same arithmetic.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from typing import cast
 
@@ -25,6 +25,7 @@ from toolkit.kernels.cuda.simt.ir import (
     Value,
     While,
 )
+from toolkit.kernels.cuda.simt.matrix import LEFT, MATRIX_KINDS, RIGHT, SUMS
 
 _ATOMICS = frozenset({"add", "fadd", "max", "min", "umax", "umin", "and", "or", "xor", "exchange"})
 _SHUFFLES = frozenset({"xor", "down", "up", "index"})
@@ -280,6 +281,41 @@ class KernelBuilder(Code):
         if (low.type, high.type) != ("float", "float"):
             raise InternalError(f"kernel {self.name}: e4m3 of a {low.type} and a {high.type}; expected floats")
         return self.operation("pack_e4m3", (low, high), "i16")
+
+    def multiply_matrices(
+        self, kind: str, a: Sequence[Lanes], b: Sequence[Lanes], c: Sequence[Lanes]
+    ) -> tuple[Value, ...]:
+        """A B + C of small matrices that the threads of a warp have between them (`matrix` says which has what).
+
+        Args:
+            kind: of `MATRIX_KINDS`.
+            a, b: four and two registers of the kind's type.
+            c: four floats.
+        """
+        factor = MATRIX_KINDS[kind].register
+        given = ([one.type for one in a], [one.type for one in b], [one.type for one in c])
+        if given != ([factor] * LEFT, [factor] * RIGHT, ["float"] * SUMS):
+            raise InternalError(f"kernel {self.name}: a product of {kind} matrices was given {given}")
+        results: list[Value] = []
+        for _ in range(SUMS):
+            self._number += 1
+            results.append(Value(f"%v{self._number}", "float"))
+        operands = cast("tuple[Value, ...]", (*a, *b, *c))
+        self._append(Operation(f"mma {kind}", operands, results=tuple(results)))
+        return tuple(results)
+
+    def round_tf32(self, a: Lanes) -> Value:
+        """A float rounded to TF32's 10 bits of a fraction, still as a float."""
+        return self._of_float("tf32", a)
+
+    def exp2_approximate(self, a: Lanes) -> Value:
+        """2 ** a of a float by the GPU's own instruction (`matrix.EXP2_ERROR`)."""
+        return self._of_float("exp2", a)
+
+    def _of_float(self, opcode: str, a: Lanes) -> Value:
+        if a.type != "float":
+            raise InternalError(f"kernel {self.name}: {opcode} of a {a.type}")
+        return self.operation(opcode, (a,), "float")
 
     def set_condition(self, handle: Lanes, value: Lanes) -> None:
         """Give a condition of the CUDA graph that this is launched in a value: what hangs on it is done, or not.

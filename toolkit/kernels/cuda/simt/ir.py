@@ -83,14 +83,16 @@ class Operation:
     Attributes:
         opcode: LLVM's name ("fadd", "icmp slt", "sitofp", "sqrt"), or one of `load`, `store`, `get`, `set`, `barrier`,
             `shuffle MODE`, `atomic KIND`, `compare_exchange`, `thread`, `block`, `blocks`, `condition`,
-            `pack_e4m3`, `intrinsic NAME`.
+            `pack_e4m3`, `mma KIND` (`matrix`), `tf32`, `exp2`, `intrinsic NAME`.
         operands: values; a buffer or variable stands in `place`.
+        results: of an instruction that has several; then `result` is None.
     """
 
     opcode: str
     operands: tuple[Value, ...]
     result: Value | None = None
     place: KernelBuffer | Register | None = None
+    results: tuple[Value, ...] = ()
 
 
 @dataclass(slots=True, eq=False)
@@ -161,7 +163,8 @@ def _print(body: Sequence[Instruction], indent: str, lines: list[str]) -> None:
     for one in body:
         match one:
             case Operation():
-                made = "" if one.result is None else f"{one.result.name}: {one.result.type} = "
+                results = one.results if one.result is None else (one.result,)
+                made = f"{', '.join(f'{each.name}: {each.type}' for each in results)} = " if results else ""
                 place = "" if one.place is None else f" {one.place.name}"
                 operands = ", ".join(operand.name for operand in one.operands)
                 lines.append(f"{indent}{made}{one.opcode}{place} {operands}".rstrip())

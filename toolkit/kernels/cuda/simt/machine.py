@@ -13,7 +13,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from toolkit.kernels.cuda.simt import arithmetic
+from toolkit.kernels.cuda.simt import arithmetic, matrix
 from toolkit.kernels.cuda.simt.arithmetic import BINARY, COMPARE, DIVISIONS, DTYPES, INTRINSICS
 from toolkit.kernels.cuda.simt.ir import (
     SIZES,
@@ -218,6 +218,13 @@ class _Machine:
             case "condition", _, _:
                 self._set_condition(operands, mask)
                 return None
+            case "mma", _, kind:
+                self._multiply_matrices(one, kind, operands, mask)
+                return None
+            case "tf32", _, _:
+                return matrix.round_tf32(operands[0])
+            case "exp2", _, _:
+                return matrix.exp2_approximate(operands[0])
             case "shuffle", _, mode:
                 return self._shuffle(mode, operands[0], operands[1], mask)
             case _:
@@ -254,6 +261,17 @@ class _Machine:
         there = np.where((there < 0) | (there >= WARP), here, there)
         first = np.arange(self._lanes) // WARP * WARP
         return np.broadcast_to(value, self._lanes)[first + there]
+
+    def _multiply_matrices(self, one: Operation, kind: str, operands: list[Array], mask: Array) -> None:
+        self._require_together(mask, WARP, "a product of matrices")
+        active = np.flatnonzero(mask)
+        made = matrix.multiply(kind, [np.broadcast_to(each, self._lanes)[active] for each in operands])
+        for result, values in zip(one.results, made, strict=True):
+            found = np.zeros(self._lanes, np.float32)
+            found[active] = values
+            self._values[result.name] = found
+        sums = len(active) * matrix.SUMS  # of which each is one product and one addition for each step of depth
+        self.statistics.flops += 2 * sums * matrix.MATRIX_KINDS[kind].depth
 
     def _memory(self, one: Operation, memory: KernelMemory, operands: list[Array], mask: Array) -> Array | None:
         buffer, kind = one.place, one.opcode.partition(" ")

@@ -25,6 +25,7 @@ from toolkit.kernels.cuda.simt.ir import (
     While,
     lacks_float8,
 )
+from toolkit.kernels.cuda.simt.matrix import LEFT, MATRIX_KINDS, RIGHT
 from toolkit.kernels.once import once
 from toolkit.kernels.types import Array
 
@@ -192,6 +193,15 @@ class _Writer:
                 self._call("llvm.nvvm.barrier0", "void", (), "")
             case "shuffle":
                 self._shuffle(one, rest)
+            case "mma":
+                self._multiply_matrices(one, rest)
+            case "tf32":
+                assert one.result is not None
+                bits = self._fresh()
+                self._call("llvm.nvvm.f2tf32.rna", "i32", one.operands, f"{bits} = ")
+                self._line(f"{made}bitcast i32 {bits} to float")
+            case "exp2":
+                self._call("llvm.nvvm.ex2.approx.ftz.f", "float", one.operands, made)
             case "condition":  # of CUDA's device runtime: the driver's compiler has it, no library is linked
                 self._call("cudaGraphSetConditional", "void", one.operands, "")
             case "pack_e4m3":  # whose first operand is the upper byte
@@ -260,6 +270,28 @@ class _Writer:
             self._line(f"{first} = insertelement <2 x i32> poison, i32 {moved_low}, i32 0")
             self._line(f"{both} = insertelement <2 x i32> {first}, i32 {moved_high}, i32 1")
             self._line(f"{result.name} = bitcast <2 x i32> {both} to {result.type}")
+
+    def _multiply_matrices(self, one: Operation, kind: str) -> None:
+        """Registers with packed halves are vectors to LLVM, all others words."""
+        type = "<2 x half>" if kind == "half" else "i32"
+        count = LEFT + RIGHT
+        factors: list[str] = []
+        for operand in one.operands[:count]:
+            if operand.type == type:
+                factors.append(_typed(operand))
+                continue
+            word = self._fresh()
+            self._line(f"{word} = bitcast {_typed(operand)} to {type}")
+            factors.append(f"{type} {word}")
+        sums = one.operands[count:]
+        made = f"{{ {', '.join(each.type for each in sums)} }}"
+        name = MATRIX_KINDS[kind].intrinsic
+        types = ", ".join([type] * count + [each.type for each in sums])
+        self._declared.add(f"declare {made} @{name}({types}) convergent nounwind")
+        whole = self._fresh()
+        self._line(f"{whole} = call {made} @{name}({', '.join([*factors, *map(_typed, sums)])}) convergent")
+        for number, result in enumerate(one.results):
+            self._line(f"{result.name} = extractvalue {made} {whole}, {number}")
 
     def _call(self, name: str, type: str, operands: Sequence[Value], made: str) -> None:
         self._declared.add(f"declare {type} @{name}({', '.join(one.type for one in operands)})")
