@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import cast
 
 import ml_dtypes
 import numpy as np
@@ -76,13 +77,14 @@ def sum_place(register: int, lane: int) -> tuple[int, int]:
 
 def round_tf32(x: Array) -> Array:
     """float32 numbers as TF32, to the nearest, ties away from zero (`cvt.rna.tf32.f32`)."""
-    return np.where(np.isfinite(x), ((x.view(np.uint32) + _HALF) & _CUT).view(np.float32), x).astype(np.float32)
+    rounded = ((x.view(np.uint32) + _HALF) & _CUT).view(np.float32)
+    return cast("Array", np.where(np.isfinite(x), rounded, x))
 
 
 def exp2_approximate(x: Array) -> Array:
     """2 ** x (`ex2.approx.ftz.f32`); results below float's normal numbers are 0."""
     found = np.exp2(x)
-    return np.where(found < np.finfo(np.float32).tiny, np.float32(0), found).astype(np.float32)
+    return cast("Array", np.where(found < np.finfo(np.float32).tiny, np.float32(0), found))
 
 
 def multiply(name: str, registers: Sequence[Array]) -> list[Array]:
@@ -130,4 +132,4 @@ def _towards_zero(x: Array) -> Array:
     """Doubles as floats, cut off."""
     near = x.astype(np.float32)
     beyond = np.abs(near.astype(np.float64)) > np.abs(x)
-    return np.where(beyond & np.isfinite(x), np.nextafter(near, np.float32(0)), near).astype(np.float32)
+    return cast("Array", np.where(beyond & np.isfinite(x), np.nextafter(near, np.float32(0)), near))

@@ -1,0 +1,136 @@
+"""Softmax over keys that come tile by tile, by the threads of a warp that have 16 rows of scores as `mma` leaves them.
+
+Of each row there are the largest score so far and the sum of exponentials (Milakov, Gimelshein 2018); a larger score
+scales what was summed before. A thread has numbers of two rows, whose others are in the three threads beside it.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Sequence
+
+from toolkit.kernels.cpu.native import functions
+from toolkit.kernels.cpu.native.code import Lanes
+from toolkit.kernels.cuda.nn.attention_tiles import Fragments, pack
+from toolkit.kernels.cuda.simt.builder import KernelBuilder
+from toolkit.kernels.cuda.simt.ir import Value
+from toolkit.kernels.cuda.simt.matrix import SUMS
+
+_LOG2_E = math.log2(math.e)
+#: threads beside each other that have a row
+_BESIDE = (1, 2)
+#: added to a score, given its row and its key
+Mask = Callable[[Lanes, Lanes], Lanes]
+
+
+class OnlineRows:
+    """Sixteen rows of a warp.
+
+    Args:
+        left: the queries as left factors, for each step along a row.
+        first: the first row.
+        columns: how many eights of numbers a value has.
+
+    Attributes:
+        left: as given.
+        rows: the two rows of which this thread has numbers.
+        sums: of values times exponentials, for each eight columns.
+    """
+
+    def __init__(self, k: KernelBuilder, at: Fragments, left: Sequence[Sequence[Value]], first: Lanes, columns: int):
+        self._k, self._at, self.left = k, at, left
+        self.rows = [k.add(k.add(first, at.group), k.number(add, first.type)) for add in (0, 8)]
+        zero = k.number(0.0, "float")
+        self._tops = [k.variable(k.number(-math.inf, "float")) for _ in self.rows]
+        self._totals = [k.variable(zero) for _ in self.rows]
+        self.sums = [[k.variable(zero) for _ in range(SUMS)] for _ in range(columns)]
+        self._shares: list[list[Value]] = []
+
+    def take(
+        self, products: Sequence[Sequence[Lanes]], first: Lanes, scale: Lanes, mask: Mask | None,
+        limits: Sequence[Lanes],
+    ) -> None:  # fmt: skip
+        """Scores of the keys from `first` on.
+
+        Args:
+            products: four numbers for each eight keys.
+            limits: of each of the two rows, the key from which on there are none.
+        """
+        k, index = self._k, first.type
+        here = k.add(first, k.mul(self._at.inside, k.number(2, index)))
+        keys = [[k.add(here, k.number(8 * column + add, index)) for add in (0, 1)] for column in range(len(products))]
+        scores: list[list[Value]] = []
+        for own, each in zip(keys, products, strict=True):
+            scores.append([])
+            for register, product in enumerate(each):
+                row, key = self.rows[register >> 1], own[register & 1]
+                score = k.mul(product, scale)
+                if mask is not None:
+                    score = k.add(score, mask(row, key))
+                scores[-1].append(score)
+        held = [[k.variable(score) for score in each] for each in scores]
+        end = k.add(first, k.number(8 * len(products), index))
+        ragged = functools.reduce(k.either, (k.compare("slt", limit, end) for limit in limits))
+        with k.when(ragged):
+            for own, each in zip(keys, held, strict=True):
+                for register, score in enumerate(each):
+                    there = k.compare("slt", own[register & 1], limits[register >> 1])
+                    score.set(k.select(there, score.get(), k.number(-math.inf, "float")))
+        self._exponentiate([[score.get() for score in each] for each in held])
+
+    def _exponentiate(self, scores: Sequence[Sequence[Value]]) -> None:
+        k = self._k
+        bases: list[Value] = []
+        for which, (top, total) in enumerate(zip(self._tops, self._totals, strict=True)):
+            own = [score for each in scores for score in each[2 * which : 2 * which + 2]]
+            before = top.get()
+            largest = functools.reduce(lambda a, b: k.intrinsic("maxnum", a, b), own, before)
+            for step in _BESIDE:
+                largest = k.intrinsic("maxnum", largest, k.shuffle("xor", largest, step))
+            # where there was nothing but -inf, exponentials are 0 and not of -inf - -inf
+            empty = k.compare("oeq", largest, k.number(-math.inf, "float"))
+            base = k.select(empty, k.number(0.0, "float"), largest)
+            factor = self._exponential(before, base)
+            top.set(largest)
+            total.set(k.mul(total.get(), factor))
+            for column in self.sums:
+                for sum in column[2 * which : 2 * which + 2]:
+                    sum.set(k.mul(sum.get(), factor))
+            bases.append(base)
+        self._shares = [
+            [self._exponential(score, bases[register >> 1]) for register, score in enumerate(each)] for each in scores
+        ]
+        for which, total in enumerate(self._totals):
+            own = [share for each in self._shares for share in each[2 * which : 2 * which + 2]]
+            total.set(k.add(total.get(), functools.reduce(k.add, own)))
+
+    def _exponential(self, score: Lanes, base: Lanes) -> Value:
+        """exp(score - base). The difference comes first: of scores of -1e9 a product would have lost it."""
+        k = self._k
+        return k.exp2_approximate(k.mul(k.sub(score, base), k.number(_LOG2_E, "float")))
+
+    def factors(self, kind: str, step: int) -> list[Value]:
+        """The exponentials of a step's keys as left factors of a kind: they are where they have to be already."""
+        k = self._k
+        if kind == "tf32":
+            share = [k.round_tf32(each) for each in self._shares[step]]
+            return [share[0], share[2], share[1], share[3]]
+        narrow = [k.convert(share, kind) for each in self._shares[2 * step : 2 * step + 2] for share in each]
+        return [pack(k, *narrow[first : first + 2]) for first in range(0, 2 * SUMS, 2)]
+
+    def finish(self) -> tuple[list[list[Value]], list[Value]]:
+        """The results of each eight columns, and the logarithms of the sums of exponentials of the two rows' scores."""
+        k = self._k
+        inverses: list[Value] = []
+        logarithms: list[Value] = []
+        for top, total in zip(self._tops, self._totals, strict=True):
+            whole = total.get()
+            for step in _BESIDE:
+                whole = k.add(whole, k.shuffle("xor", whole, step))
+            inverses.append(k.div(k.number(1.0, "float"), whole))
+            logarithms.append(k.add(top.get(), functions.log(k, whole)))
+        results = [
+            [k.mul(sum.get(), inverses[register >> 1]) for register, sum in enumerate(column)] for column in self.sums
+        ]
+        return results, logarithms

@@ -1,0 +1,292 @@
+"""What attention's kernels read: queries in registers, tiles of keys and values in shared memory, as `mma` takes them.
+
+Sums over an axis may be taken in any order, so that a thread's two numbers of a TF32 fragment are neighbours: what the
+instruction calls depth t and t + 4 are places 2t and 2t + 1. Then the sums of one product are the left factor of the
+next without being moved between threads (of 16-bit numbers, two of which are in a register, they are so anyway).
+
+Rows in shared memory are padded so that the 32 threads of a warp read from 32 banks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from toolkit.kernels.cpu.native.code import Lanes
+from toolkit.kernels.cuda.simt.builder import KernelBuilder
+from toolkit.kernels.cuda.simt.ir import WARP, KernelBuffer, Value
+from toolkit.kernels.cuda.simt.matrix import MATRIX_KINDS, MatrixKind
+
+#: `MATRIX_KINDS` of types in memory: of float numbers TF32
+KIND_OF = {"float": "tf32", "half": "half", "bfloat": "bfloat"}
+_LOW, _HIGH = 0xFFFF, -0x10000  # the first and the second number of a word
+#: 32-bit words that are loaded at once: 16 bytes
+_WORDS = 4
+#: where words go in shared memory, the words, and whether the thread has any (None: it has)
+_Share: TypeAlias = tuple[Lanes, Sequence[Lanes], Value | None]
+
+
+def up(size: int, step: int) -> int:
+    """The next multiple."""
+    return -(-size // step) * step
+
+
+@dataclass(frozen=True, slots=True)
+class TileFormat:
+    """How numbers of a type are read.
+
+    Attributes:
+        number: the type in memory, "float", "half" or "bfloat".
+        joined: several numbers are loaded at once: rows begin at multiples of 16 bytes, and the numbers of a row lie
+            one behind the other. Strides of rows are then counted in these 16 bytes.
+    """
+
+    number: str
+    joined: bool
+
+    @property
+    def kind(self) -> MatrixKind:
+        return MATRIX_KINDS[KIND_OF[self.number]]
+
+    @property
+    def memory(self) -> str:
+        """The type of the buffer."""
+        return self.kind.register if self.joined else self.number
+
+    @property
+    def words(self) -> int:
+        """Of a row that are loaded at once."""
+        return _WORDS if self.joined else 1
+
+    @property
+    def vector(self) -> int:
+        """Numbers that strides count in."""
+        return self.words * self.kind.packed if self.joined else 1
+
+
+class RowSource:
+    """Rows of numbers in global memory.
+
+    Args:
+        start: of row 0, in units of `TileFormat.vector`.
+        row: stride of rows, likewise.
+        column: stride of a row's numbers; looked at only where they are loaded one by one.
+        count: rows that there are; what lies beyond is 0.
+        size: numbers of a row; likewise.
+    """
+
+    def __init__(
+        self, k: KernelBuilder, format: TileFormat, buffer: KernelBuffer, start: Lanes, row: Lanes,
+        column: Lanes | None, count: Lanes, size: int,
+    ):  # fmt: skip
+        self._k, self._format, self._buffer = k, format, buffer
+        self._start, self._row, self._column, self._count, self._size = start, row, column, count, size
+
+    def words(self, row: Lanes, group: Lanes, count: int) -> list[Value]:
+        """Registers of a row, from the `count * group`-th on: `packed` numbers each, those of floats rounded to TF32.
+
+        Args:
+            count: at most as many as are loaded at once.
+        """
+        k, format = self._k, self._format
+        index, packed = row.type, format.kind.packed
+        inside: Lanes = k.compare("slt", row, self._count)
+        last = k.sub(self._count, k.number(1, index))
+        start = k.add(self._start, k.mul(k.select(inside, row, last), self._row))
+        if not format.joined:
+            return [self._single(start, inside, k.add(k.mul(group, k.number(count, index)), k.number(i, index)))
+                    for i in range(count)]  # fmt: skip
+        if self._size % format.kind.depth:
+            fits = k.compare("slt", group, k.number(self._size // (count * packed), index))
+            inside, group = k.both(inside, fits), k.select(fits, group, k.number(0, index))
+        base = k.add(k.mul(start, k.number(_WORDS, index)), k.mul(group, k.number(count, index)))
+        found = [k.load(self._buffer, k.add(base, k.number(i, index))) for i in range(count)]
+        return [self._kept(inside, each) for each in found]
+
+    def _single(self, start: Lanes, inside: Lanes, word: Lanes) -> Value:
+        """One register, number by number."""
+        k, index, packed = self._k, word.type, self._format.kind.packed
+        parts: list[Value] = []
+        for element in range(packed):
+            place: Lanes = k.add(k.mul(word, k.number(packed, index)), k.number(element, index))
+            here: Lanes = inside
+            if self._size % self._format.kind.depth:
+                fits = k.compare("slt", place, k.number(self._size, index))
+                here, place = k.both(inside, fits), k.select(fits, place, k.number(0, index))
+            assert self._column is not None
+            value = k.load(self._buffer, k.add(start, k.mul(place, self._column)))
+            parts.append(k.select(here, value, k.number(0.0, value.type)))
+        if packed == 1:
+            return k.round_tf32(parts[0])
+        return pack(k, parts[0], parts[1])
+
+    def _kept(self, inside: Lanes, word: Value) -> Value:
+        k = self._k
+        if word.type == "float":
+            return k.round_tf32(k.select(inside, word, k.number(0.0, "float")))
+        return k.select(inside, word, k.number(0, word.type))
+
+
+def pack(k: KernelBuilder, low: Lanes, high: Lanes) -> Value:
+    """Two 16-bit floats in a word."""
+    first, second = (k.convert(k.cast("bitcast", each, "i16"), "i32", unsigned=True) for each in (low, high))
+    return k.either(first, k.binary("shl", second, k.number(16, "i32")))
+
+
+class Fragments:
+    """Where a thread's numbers of fragments are.
+
+    Attributes:
+        group: the row of A and of sums, the column of B (`matrix.left_place` and its kin).
+        inside: of the four threads of a group which one.
+        warp: of the block.
+    """
+
+    def __init__(self, k: KernelBuilder, index: str):
+        lane = k.convert(k.binary("and", k.thread, k.number(WARP - 1, "i32")), index)
+        self.group: Value = k.binary("lshr", lane, k.number(2, index))
+        self.inside: Value = k.binary("and", lane, k.number(3, index))
+        self.warp: Value = k.convert(k.binary("lshr", k.thread, k.number(5, "i32")), index)
+
+
+def left_fragments(k: KernelBuilder, at: Fragments, source: RowSource, first: Lanes, format: TileFormat,
+                   size: int) -> list[list[Value]]:  # fmt: skip
+    """Sixteen rows from `first` on as left factors: for each step along a row the four registers."""
+    index = first.type
+    rows = [k.add(k.add(first, at.group), k.number(add, index)) for add in (0, 8)]
+    found: list[list[Value]] = []
+    for step in range(up(size, format.kind.depth) // format.kind.depth):
+        if format.number == "float":
+            count = 2 if format.joined else 1
+            groups = [k.add(k.mul(at.inside, k.number(2 // count, index)), k.number(step * 8 // count + i, index))
+                      for i in range(2 // count)]  # fmt: skip
+            each = [[word for group in groups for word in source.words(row, group, count)] for row in rows]
+        else:
+            groups = [k.add(at.inside, k.number(8 * step + 4 * half, index)) for half in range(2)]
+            each = [[source.words(row, group, 1)[0] for group in groups] for row in rows]
+        found.append([each[0][0], each[1][0], each[0][1], each[1][1]])
+    return found
+
+
+class KeyTile:
+    """A tile of rows in shared memory as right factors that sum along the rows: B's column is a row here."""
+
+    def __init__(self, k: KernelBuilder, name: str, format: TileFormat, rows: int, size: int):
+        self._k, self._format, self._rows = k, format, rows
+        self.steps = up(size, format.kind.depth) // format.kind.depth
+        self._words = up(size, format.kind.depth) // format.kind.packed
+        if format.kind.packed == 1:  # pairs: 8 or 24 banks from row to row
+            self._lead = self._words if self._words % 16 == 8 else self._words + 8
+        else:  # an odd multiple of 4 banks
+            self._lead = self._words + 4
+        self._buffer = k.shared(name, format.kind.register, rows * self._lead)
+
+    def read(self, source: RowSource, first: Lanes) -> list[_Share]:
+        """What this thread takes of the rows from `first` on."""
+        k, words = self._k, self._format.words
+        found: list[_Share] = []
+        for row, group, inside in _shares(k, self._rows, self._words // words, first.type):
+            place = k.add(_times(k, row, self._lead), _times(k, group, words))
+            found.append((place, source.words(k.add(first, row), group, words), inside))
+        return found
+
+    def put(self, shares: Sequence[_Share]) -> None:
+        """Into shared memory."""
+        _put(self._k, self._buffer, shares)
+
+    def fragment(self, at: Fragments, column: int, step: int) -> tuple[Value, Value]:
+        """The right factor whose columns are rows from `8 * column` on."""
+        k, index = self._k, at.group.type
+        row = k.mul(k.add(at.group, k.number(8 * column, index)), k.number(self._lead, index))
+        if self._format.kind.packed == 1:
+            pair = k.add(row, k.add(k.mul(at.inside, k.number(2, index)), k.number(8 * step, index)))
+            return k.load(self._buffer, pair), k.load(self._buffer, k.add(pair, k.number(1, index)))
+        word = k.add(row, k.add(at.inside, k.number(8 * step, index)))
+        return k.load(self._buffer, word), k.load(self._buffer, k.add(word, k.number(4, index)))
+
+
+class ValueTile:
+    """A tile of rows in shared memory as right factors that sum over the rows: B's depth is a row here.
+
+    Words of 16-bit numbers have the numbers of two rows that follow each other.
+    """
+
+    def __init__(self, k: KernelBuilder, name: str, format: TileFormat, rows: int, size: int):
+        self._k, self._format, self._size = k, format, up(size, 8)
+        self._rows = rows // format.kind.packed  # of words
+        self.columns = self._size // 8
+        self._loaded = up(size, format.kind.depth)  # as much as `RowSource` has with zeros
+        wide = up(self._loaded, 8)
+        if format.kind.packed == 1:  # two rows are 8 or 24 banks
+            self._lead = wide + 4
+        else:
+            self._lead = wide if wide % 16 == 8 else wide + 8
+        self._buffer = k.shared(name, format.kind.register, self._rows * self._lead)
+
+    def read(self, source: RowSource, first: Lanes) -> list[_Share]:
+        """What this thread takes of the rows from `first` on."""
+        k, words, packed = self._k, self._format.words, self._format.kind.packed
+        found: list[_Share] = []
+        for row, group, inside in _shares(k, self._rows, self._loaded // packed // words, first.type):
+            place = k.add(_times(k, row, self._lead), _times(k, group, words * packed))
+            if packed == 1:
+                found.append((place, source.words(k.add(first, row), group, words), inside))
+                continue
+            pair = k.add(first, _times(k, row, 2))
+            above = source.words(pair, group, words)
+            below = source.words(k.add(pair, k.number(1, row.type)), group, words)
+            found.append((place, _turned(k, above, below), inside))
+        return found
+
+    def put(self, shares: Sequence[_Share]) -> None:
+        """Into shared memory."""
+        _put(self._k, self._buffer, shares)
+
+    def fragment(self, at: Fragments, step: int, column: int) -> tuple[Value, Value]:
+        """The right factor of the columns from `8 * column` on, whose depth is the rows of a step."""
+        k, index = self._k, at.group.type
+        place = k.add(at.group, k.number(8 * column, index))
+        if self._format.kind.packed == 1:
+            row = k.add(k.mul(at.inside, k.number(2, index)), k.number(8 * step, index))
+            below = 1
+        else:
+            row = k.add(at.inside, k.number(8 * step, index))
+            below = 4
+        first = k.add(k.mul(row, k.number(self._lead, index)), place)
+        return k.load(self._buffer, first), k.load(self._buffer, k.add(first, k.number(below * self._lead, index)))
+
+
+def _times(k: KernelBuilder, value: Lanes, factor: int) -> Value:
+    return k.mul(value, k.number(factor, value.type))
+
+
+def _turned(k: KernelBuilder, above: Sequence[Lanes], below: Sequence[Lanes]) -> list[Lanes]:
+    """Words of a row and of the next one as words of both rows' first numbers, of their second ones, and so on."""
+    low, high, shift = k.number(_LOW, "i32"), k.number(_HIGH, "i32"), k.number(16, "i32")
+    values: list[Lanes] = []
+    for one, two in zip(above, below, strict=True):
+        values.append(k.either(k.both(one, low), k.binary("shl", two, shift)))
+        values.append(k.either(k.binary("lshr", one, shift), k.both(two, high)))
+    return values
+
+
+def _shares(k: KernelBuilder, rows: int, groups: int, index: str) -> Iterator[tuple[Value, Value, Value | None]]:
+    """Which rows and groups of a tile a thread of the block takes, and whether it does (None: all do)."""
+    count, thread = rows * groups, k.convert(k.thread, index)
+    for start in range(0, count, k.block):
+        number = k.add(thread, k.number(start, index))
+        inside = None
+        if start + k.block > count:
+            inside = k.compare("slt", number, k.number(count, index))
+            number = k.select(inside, number, k.number(count - 1, index))
+        row = k.binary("udiv", number, k.number(groups, index))
+        yield row, k.sub(number, _times(k, row, groups)), inside
+
+
+def _put(k: KernelBuilder, buffer: KernelBuffer, shares: Sequence[_Share]) -> None:
+    for place, values, inside in shares:
+        with nullcontext() if inside is None else k.when(inside):
+            for i, value in enumerate(values):
+                k.store(buffer, k.add(place, k.number(i, place.type)), value)

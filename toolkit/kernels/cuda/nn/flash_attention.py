@@ -1,0 +1,245 @@
+"""softmax(scale * q k' + mask) v in one kernel: scores are never in memory (Dao, Fu, Ermon, Rudra, Ré 2022; Dao 2023).
+
+A block takes some rows of queries, a warp 16 or 32 of them, and walks along the keys by tiles. Of each row it has the
+largest score so far, the sum of exponentials and the sums of values; a larger score scales what was summed before.
+Products are `mma`'s, of TF32, bfloat16 or half with sums in float32; scores, exponentials and sums are float32.
+
+What the softmax of TensorFlow gives comes out for any mask: equal scores of -1e9 are equal shares, a row whose scores
+are all -inf is NaN, and so is one with a NaN or an infinite score.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+
+from toolkit.kernels.cpu.native.code import Lanes
+from toolkit.kernels.cuda.nn.attention_rows import Mask, OnlineRows
+from toolkit.kernels.cuda.nn.attention_tiles import (
+    KIND_OF,
+    Fragments,
+    KeyTile,
+    RowSource,
+    TileFormat,
+    ValueTile,
+    left_fragments,
+)
+from toolkit.kernels.cuda.nn.common import place, split
+from toolkit.kernels.cuda.simt.builder import KernelBuilder
+from toolkit.kernels.cuda.simt.ir import WARP, KernelBuffer, SimtKernel, Value
+from toolkit.kernels.cuda.simt.matrix import ROWS, SUMS
+
+
+@dataclass(frozen=True, slots=True)
+class FlashShape:
+    """What a kernel is made for.
+
+    Attributes:
+        format: of queries, keys and values.
+        made: the type of the result in memory.
+        depth: numbers of a query, and of a key.
+        width: numbers of a value.
+        keys: of a tile, a multiple of 16.
+        warps: of a block.
+        stacks: how often a warp has 16 rows.
+        pairs: the result's strides are even and its numbers lie one behind the other; strides count in pairs.
+        mask: its type in memory; "" for none.
+        mask_rows: whether it differs from row to row.
+        causal: row i takes keys 0 to i.
+        keeps: the logarithms of the sums of exponentials of scores are written, too.
+        index: the type of places in tensors.
+    """
+
+    format: TileFormat
+    made: str
+    depth: int
+    width: int
+    keys: int
+    warps: int
+    stacks: int
+    pairs: bool
+    mask: str
+    mask_rows: bool
+    causal: bool
+    keeps: bool
+    index: str
+
+    @property
+    def rows(self) -> int:
+        """Of a block."""
+        return self.warps * self.stacks * ROWS
+
+
+@functools.cache
+def flash_kernel(shape: FlashShape) -> SimtKernel:
+    """Buffers q, k, v, out, mask (if any) and log_sums (if kept).
+
+    Scalars: heads, rows, keys, scale; strides of batch, head, row and column of q, k, v and out, in what `format` and
+    `pairs` say; of batch, head, row and key of the mask.
+    """
+    return _Flash(shape).kernel()
+
+
+class _Flash:
+    """Writes one kernel."""
+
+    def __init__(self, shape: FlashShape):
+        self._shape = shape
+        name = "_".join([
+            "attention", KIND_OF[shape.format.number], f"{shape.depth}x{shape.width}", f"{shape.rows}x{shape.keys}",
+            *(["causal"] if shape.causal else []),
+        ])  # fmt: skip
+        self._k = k = KernelBuilder(name, shape.warps * WARP)
+        memory = shape.format.memory
+        self._q, self._keys, self._values = (k.buffer(name, memory) for name in ("q", "k", "v"))
+        self._out = k.buffer("out", shape.made, written=True)
+        self._mask = k.buffer("mask", shape.mask) if shape.mask else None
+        self._log_sums = k.buffer("log_sums", "float", written=True) if shape.keeps else None
+        self._heads, self._row_count, self._key_count = (
+            k.scalar(name, shape.index) for name in ("heads", "rows", "keys")
+        )
+        self._scale = k.scalar("scale", "float")
+        self._steps = {name: [k.scalar(f"{name}_{axis}", shape.index) for axis in ("batch", "head", "row", "column")]
+                       for name in ("q", "k", "v", "out", *(["mask"] if shape.mask else []))}  # fmt: skip
+
+    def kernel(self) -> SimtKernel:
+        k, shape = self._k, self._shape
+        index = shape.index
+        tiles = k.div(k.add(self._row_count, k.number(shape.rows - 1, index)), k.number(shape.rows, index))
+        self._batch_head = split(k, k.convert(k.block_index, index), self._heads, tiles)
+        tile = self._batch_head.pop()
+        self._at = at = Fragments(k, index)
+        self._key_tile = KeyTile(k, "key_tile", shape.format, shape.keys, shape.depth)
+        self._value_tile = ValueTile(k, "value_tile", shape.format, shape.keys, shape.width)
+        block_first = k.mul(tile, k.number(shape.rows, index))
+        first = k.add(block_first, k.mul(at.warp, k.number(shape.stacks * ROWS, index)))
+        queries = self._source("q", self._q, self._row_count, shape.depth)
+        stacks: list[OnlineRows] = []
+        for stack in range(shape.stacks):
+            own = k.add(first, k.number(stack * ROWS, index))
+            left = left_fragments(k, at, queries, own, shape.format, shape.depth)
+            stacks.append(OnlineRows(k, at, left, own, self._value_tile.columns))
+        self._walk(stacks, block_first)
+        for stack in stacks:
+            self._store(stack)
+        return k.finish()
+
+    def _walk(self, stacks: Sequence[OnlineRows], block_first: Lanes) -> None:
+        """Along the keys."""
+        k, shape = self._k, self._shape
+        keys = self._source("k", self._keys, self._key_count, shape.depth)
+        values = self._source("v", self._values, self._key_count, shape.width)
+        end: Lanes = self._key_count
+        if shape.causal:
+            last = k.add(block_first, k.number(shape.rows, shape.index))
+            end = k.select(k.compare("slt", last, end), last, end)
+        with k.loop(0, end, shape.keys) as first:
+            key_shares, value_shares = self._key_tile.read(keys, first), self._value_tile.read(values, first)
+            k.barrier()  # nobody reads the last tiles any more
+            self._key_tile.put(key_shares)
+            self._value_tile.put(value_shares)
+            k.barrier()
+            mask = self._mask_of()
+            for stack, products in zip(stacks, self._products(stacks), strict=True):
+                stack.take(products, first, self._scale, mask, [self._limit(row) for row in stack.rows])
+            self._sum_values(stacks)
+
+    def _limit(self, row: Lanes) -> Lanes:
+        """The key from which on a row has none."""
+        k = self._k
+        if not self._shape.causal:
+            return self._key_count
+        own = k.add(row, k.number(1, row.type))
+        return k.select(k.compare("slt", own, self._key_count), own, self._key_count)
+
+    def _mask_of(self) -> Mask | None:
+        """What is added to a score; beyond the last row or key that of the last one, which nobody looks at."""
+        buffer = self._mask
+        if buffer is None:
+            return None
+        k, (batch, head, row_step, key_step) = self._k, self._steps["mask"]
+        start = place(k, self._batch_head, [batch, head])
+        known: dict[str, Value] = {}
+
+        def clamped(number: Lanes, count: Lanes) -> Lanes:
+            return k.select(k.compare("slt", number, count), number, k.sub(count, k.number(1, count.type)))
+
+        def added(row: Lanes, key: Lanes) -> Lanes:
+            name = key.name + (row.name if self._shape.mask_rows else "")
+            if name not in known:
+                where = k.add(start, k.mul(clamped(key, self._key_count), key_step))
+                if self._shape.mask_rows:
+                    where = k.add(where, k.mul(clamped(row, self._row_count), row_step))
+                known[name] = k.convert(k.load(buffer, where), "float")
+            return known[name]
+
+        return added
+
+    def _products(self, stacks: Sequence[OnlineRows]) -> list[list[list[Lanes]]]:
+        """Queries by keys: of each stack for each eight keys the four sums of a thread."""
+        k, kind = self._k, KIND_OF[self._shape.format.number]
+        zero = k.number(0.0, "float")
+        found: list[list[list[Lanes]]] = [[] for _ in stacks]
+        for column in range(self._shape.keys // 8):
+            sums: list[Sequence[Lanes]] = [[zero] * SUMS for _ in stacks]
+            for step in range(self._key_tile.steps):
+                right = self._key_tile.fragment(self._at, column, step)
+                for number, stack in enumerate(stacks):
+                    sums[number] = k.multiply_matrices(kind, stack.left[step], right, sums[number])
+            for own, each in zip(found, sums, strict=True):
+                own.append(list(each))
+        return found
+
+    def _sum_values(self, stacks: Sequence[OnlineRows]) -> None:
+        k, kind = self._k, KIND_OF[self._shape.format.number]
+        for step in range(self._shape.keys // self._shape.format.kind.depth):
+            left = [stack.factors(kind, step) for stack in stacks]
+            for column in range(self._value_tile.columns):
+                right = self._value_tile.fragment(self._at, step, column)
+                for own, stack in zip(left, stacks, strict=True):
+                    sums = stack.sums[column]
+                    made = k.multiply_matrices(kind, own, right, [each.get() for each in sums])
+                    for each, value in zip(sums, made, strict=True):
+                        each.set(value)
+
+    def _store(self, stack: OnlineRows) -> None:
+        k, shape, at = self._k, self._shape, self._at
+        results, logarithms = stack.finish()
+        batch, head, row_step, column_step = self._steps["out"]
+        start = place(k, self._batch_head, [batch, head])
+        for which, row in enumerate(stack.rows):
+            with k.when(k.compare("slt", row, self._row_count)):
+                base = k.add(start, k.mul(row, row_step))
+                for column, each in enumerate(results):
+                    values = [k.convert(value, shape.made) for value in each[2 * which : 2 * which + 2]]
+                    self._store_pair(
+                        base, k.add(at.inside, k.number(4 * column, base.type)), column, values, column_step
+                    )
+                if self._log_sums is not None:
+                    with k.when(k.compare("eq", at.inside, k.number(0, base.type))):
+                        image = k.add(k.mul(self._batch_head[0], self._heads), self._batch_head[1])
+                        k.store(self._log_sums, k.add(k.mul(image, self._row_count), row), logarithms[which])
+
+    def _store_pair(self, base: Lanes, pair: Lanes, column: int, values: Sequence[Value], step: Lanes) -> None:
+        """Two numbers of a row, if it has so many."""
+        k, shape, two = self._k, self._shape, self._k.number(2, base.type)
+        if shape.pairs:
+            inside = None if 8 * (column + 1) <= shape.width else k.compare(
+                "slt", pair, k.number(shape.width // 2, base.type)
+            )  # fmt: skip
+            with nullcontext() if inside is None else k.when(inside):
+                where = k.mul(k.add(base, pair), two)
+                for i, value in enumerate(values):
+                    k.store(self._out, k.add(where, k.number(i, base.type)), value)
+            return
+        for i, value in enumerate(values):
+            number = k.add(k.mul(pair, two), k.number(i, base.type))
+            with k.when(k.compare("slt", number, k.number(shape.width, base.type))):
+                k.store(self._out, k.add(base, k.mul(number, step)), value)
+
+    def _source(self, name: str, buffer: KernelBuffer, count: Lanes, size: int) -> RowSource:
+        steps = self._steps[name]
+        start = place(self._k, self._batch_head, steps[:2])
+        return RowSource(self._k, self._shape.format, buffer, start, steps[2], steps[3], count, size)
