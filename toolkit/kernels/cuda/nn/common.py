@@ -28,8 +28,12 @@ def sum_type(type: str) -> str:
 
 def index_type(*arrays: Any) -> str:
     """The type that numbers the places of tensors."""
-    largest = max((array.nbytes // array.dtype.itemsize for array in arrays), default=0)
-    return "i64" if largest > _MOST_IN_32_BITS else "i32"
+    return index_type_of(max((array.nbytes // array.dtype.itemsize for array in arrays), default=0))
+
+
+def index_type_of(elements: int) -> str:
+    """The type that numbers so many places."""
+    return "i64" if elements > _MOST_IN_32_BITS else "i32"
 
 
 def blocks_of(count: int, block: int = BLOCK) -> int:
