@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -11,13 +11,14 @@ import pytest
 from tests.passes.optimize.equivalence import apply, assert_same, made_graph, values
 from toolkit import client as gm
 from toolkit.graph.graph import Graph
+from toolkit.graph.node import Node
 from toolkit.passes.optimize.common_subexpressions import CommonSubexpressions
 from toolkit.passes.optimize.fold_constants import FoldConstants
 from toolkit.passes.optimize.materialize_shapes import MaterializeShapes
 from toolkit.passes.optimize.merge_chains import MergeChains
 from toolkit.passes.optimize.remove_control_edges import RemoveControlEdges
 from toolkit.passes.optimize.remove_identities import RemoveIdentities
-from toolkit.passes.optimize.rewriting import Optimization
+from toolkit.passes.optimize.rewriting import Optimization, Rewriting
 from toolkit.passes.optimize.simplify_arithmetic import SimplifyArithmetic
 from toolkit.passes.optimize.strip_defaults import StripDefaults
 
@@ -353,3 +354,30 @@ def test_defaults_are_stripped() -> None:
     made = apply(StripDefaults(), graph, ["y"]).graph
     assert "transpose_a" not in made.node("y").attrs and made.node("y").attr("transpose_b") is True
     assert not apply(StripDefaults(), made, ["y"]).modified
+
+
+def test_the_users_of_a_constant_are_not_gone_through_for_each_of_them() -> None:
+    """A constant that all nodes of a graph read would have folding take the square of their number."""
+
+    class Counted(dict[Node, int]):
+        looked = 0
+
+        def __iter__(self) -> Iterator[Node]:
+            for each in super().__iter__():
+                Counted.looked += 1
+                yield each
+
+    def build() -> None:
+        half = gm.constant(0.5, gm.float32, name="half")
+        for number in range(50):
+            ops.add_v2(half, half, name=f"y{number}")
+        ops.identity(gm.constant(1.5, gm.float32, name="alone"), name="z")
+
+    work = Rewriting(made_graph(build))
+    half, alone = work.graph.node("half"), work.graph.node("alone")
+    users = work._users  # pyright: ignore[reportPrivateUsage]
+    users[half] = Counted(users[half])
+    assert not any(work.is_only_taken_by(half.output(), user) for user in list(dict.keys(users[half]))[:50])
+    assert work.is_only_taken_by(alone.output(), work.graph.node("z"))
+    assert not work.is_only_taken_by(alone.output(), work.graph.node("y0"))
+    assert Counted.looked <= 50

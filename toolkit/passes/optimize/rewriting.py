@@ -166,7 +166,8 @@ class Rewriting:
     def is_only_taken_by(self, output: Output, user: Node) -> bool:
         """Whether `user` is alone in using this output's node, which nobody asks for."""
         node = output.node
-        return not self.is_kept(node) and set(self._users[node]) == {user}
+        users = self._users[node]  # of a constant these may be all nodes, so they are not gone through
+        return len(users) == 1 and user in users and not self.is_kept(node)
 
     def is_plain(self, node: Node) -> bool:
         """Whether a node always runs, and nobody would miss it if it did not: neither it nor anything that it needs is
