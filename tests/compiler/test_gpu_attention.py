@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests import perturbation, tolerance
 from tests.compiler.layers import normal
 from tests.compiler.test_gpu_precision import lowered
 from tests.kernels.gpu.without_libraries import without_libraries
@@ -29,22 +30,22 @@ def _fake() -> Iterator[None]:
 
 def attention(
     images: int, heads: int, rows: int, keys: int, *, mask: np.ndarray | None = None, learning: bool = False,
-    by_division: bool = False,
+    by_division: bool = False, size: int = SIZE,
 ) -> Callable[[Any], list[Any]]:  # fmt: skip
-    """Attention over what is given, [images * rows, heads * SIZE], and other keys; projected before and behind."""
-    width = heads * SIZE
+    """Attention over what is given, [images * rows, heads * size], and other keys; projected before and behind."""
+    width = heads * size
 
     def build(x: Any) -> list[Any]:
         weights = [gm.constant(normal(width, width, seed=at) / np.float32(width**0.5)) for at in range(4)]
         other = x if rows == keys else gm.constant(normal(images * keys, width, seed=9))
 
         def split(y: Any, count: int) -> Any:
-            return gm.transpose(gm.reshape(y, [images, count, heads, SIZE]), [0, 2, 1, 3])
+            return gm.transpose(gm.reshape(y, [images, count, heads, size]), [0, 2, 1, 3])
 
         query = split(gm.matmul(x, weights[0]), rows)
         key, value = (split(gm.matmul(other, weights[at]), keys) for at in (1, 2))
         scores = gm.matmul(query, key, transpose_b=True)
-        scores = scores / SIZE**0.5 if by_division else scores * SIZE**-0.5
+        scores = scores / size**0.5 if by_division else scores * size**-0.5
         if mask is not None:
             scores = scores + gm.constant(mask)
         joined = gm.transpose(gm.matmul(gm.softmax(scores), value), [0, 2, 1, 3])
@@ -104,11 +105,29 @@ def test_results_that_are_asked_for_are_float32() -> None:
 
 
 @pytest.mark.parametrize("learning", [False, True], ids=["inference", "training"])
-def test_without_a_library(learning: bool) -> None:
-    """Products of ours, and a kernel over the rows of the scores, or a kernel for all of it."""
+@pytest.mark.parametrize("size", [SIZE, 16])
+def test_without_a_library(size: int, learning: bool) -> None:
+    """Products of ours, and a kernel over the rows of the scores; of 16 numbers and more one kernel for all of it."""
     with without_libraries():
-        build = attention(2, 2, 6, 6, mask=keys_mask(2, 6), learning=learning)
-        assert any("gpu_attention " in line for line in lowered(build, normal(12, 2 * SIZE), "bf16"))
+        build = attention(2, 2, 6, 6, mask=keys_mask(2, 6), learning=learning, size=size)
+        assert any("gpu_attention " in line for line in lowered(build, normal(12, 2 * size), "bf16"))
+
+
+@pytest.mark.parametrize("mask", [False, True])
+def test_tf32(mask: bool) -> None:
+    """Inference by a kernel of our own; factors have the 10 bits of float16, whose roundings are allowed for."""
+    x = normal(12, 32)
+    with gm.Graph().as_default() as graph:
+        given = gm.placeholder(gm.float32, list(x.shape))
+        wanted = attention(2, 2, 6, 6, mask=keys_mask(2, 6) if mask else None, size=16)(given)
+    with Session(graph, devices={"CPU": 1}) as session:
+        (expected,) = session.run(wanted, {given: x})
+    (apart,) = perturbation.allowed(graph, wanted, {given: x}, precision="fp16")
+    with Session(graph, devices={"GPU": 1}, precision="tf32") as session:
+        for _ in range(3):
+            (found,) = session.run(wanted, {given: x})
+            tolerance.assert_within(found, expected, apart, "attention")
+        assert any("gpu_attention" in line for line in session.explain(wanted, {given: x}))
 
 
 def _run(build: Callable[[Any], list[Any]], x: np.ndarray, **how: Any) -> list[np.ndarray]:

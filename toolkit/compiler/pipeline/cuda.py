@@ -44,10 +44,10 @@ def _form_attention(block: Block, to: Compilation) -> None:
     from toolkit.compiler.backends.cuda.attention_forming import form_attention
     from toolkit.kernels.gpu.attention import is_one_kernel
 
-    narrow = to.settings.narrow
+    narrow, tf32 = to.settings.narrow, to.settings.precision == "tf32"
 
     def wanted(attention: Attention) -> bool:
-        return is_one_kernel(attention if narrow is None else replace(attention, dtype=narrow.name))
+        return is_one_kernel(replace(attention, tf32=tf32, dtype=attention.dtype if narrow is None else narrow.name))
 
     form_attention(block, to.excluded_by_name, may_change_variables, wanted)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, cast
 from weakref import WeakKeyDictionary
@@ -16,6 +15,7 @@ from toolkit.kernels.cuda.libraries.attention import (
     with_every_row,
 )
 from toolkit.kernels.cuda.libraries.precision import is_tf32_allowed
+from toolkit.kernels.cuda.nn.flash_launch import launch_flash, takes_sizes
 from toolkit.kernels.cuda.nn.strided import gathered
 from toolkit.kernels.gpu import attention_parts
 from toolkit.kernels.gpu.row_nests import LONGEST_ROW
@@ -25,16 +25,17 @@ from toolkit.kernels.tensors import F32
 _known: WeakKeyDictionary[Any, dict[Attention | AttentionGradient, Any]] = WeakKeyDictionary()
 _MOST_KNOWN = 4096  # shapes change without end in few programs
 
-#: kernels of our own, the first one first: each is given the device, the attention, q, k, v, out, the mask and the
-#: statistics (or None), puts it into the device's compute stream and says so; or says that it does not take it
-OwnKernel = Callable[[Any, Attention, Any, Any, Any, Any, Any, Any], bool]
-OWN_KERNELS: list[OwnKernel] = []
-
 
 def is_one_kernel(attention: Attention) -> bool:
-    """Whether an attention is one operation of a program: there may be one kernel for it, faster than its parts."""
-    keys = attention.sizes.keys
-    return keys <= LONGEST_ROW and library_takes(with_every_row(attention))
+    """Whether an attention is one operation of a program: there may be one kernel for it, and for its gradients.
+
+    Args:
+        attention: with statistics where it has gradients; of these the library alone has one kernel, and what it
+            refuses is computed by parts, whose rows have to fit into registers.
+    """
+    if not attention.statistics and _is_ours(attention):
+        return True
+    return attention.sizes.keys <= LONGEST_ROW and library_takes(with_every_row(attention))
 
 
 def attend(
@@ -56,9 +57,13 @@ def attend(
         given = mask if mask is None or of.mask == asked.mask else _every_row(device, asked, of, mask)
         dnn.attend(of, q, k, v, out, device.compute, mask=given, statistics=statistics)
         return
-    for own in OWN_KERNELS:
-        if own(device, asked, q, k, v, out, mask, statistics):
-            return
+    if _is_ours(asked):
+        strides = (asked.q, asked.k, asked.v, asked.out)
+        launch_flash(
+            device, (q, k, v, out), asked.sizes, strides, asked.scale, mask=mask, mask_strides=asked.mask,
+            causal=asked.causal, statistics=statistics,
+        )  # fmt: skip
+        return
     attention_parts.attend(device, asked, q, k, v, out, mask, statistics)
 
 
@@ -95,6 +100,11 @@ def attend_back(
         convert_into(device, [(x, y) for x, y in zip(narrow, made, strict=True) if x is not y])
         return
     attention_parts.attend_back(device, asked, q, k, v, d_out, statistics, made, mask)
+
+
+def _is_ours(a: Attention) -> bool:
+    """Whether a kernel of our own computes it."""
+    return takes_sizes(a.dtype, a.sizes.size, a.sizes.value_size, tf32=a.tf32)
 
 
 def _asked(dnn: Any, of: Any) -> Any:

@@ -44,7 +44,7 @@ def form_attention(
         refused: whether an operation must stay a call.
         changes_variables: whether arrays that were read may hold something else behind an operation: nothing is moved
             beyond it.
-        wanted: whether one kernel computes an attention, and faster than its parts do.
+        wanted: whether one kernel computes an attention, faster than its parts do; with statistics one its gradients.
     """
     for operation in block.operations:
         for region in operation.regions():
@@ -321,10 +321,11 @@ class _Forming:
             "sizes": tuple(sizes), "q_strides": strides[0], "k_strides": strides[1], "v_strides": strides[2],
             "out_strides": strides[3], "mask_strides": mask_strides, "scale": factor, "causal": False,
         }  # fmt: skip
-        masks = None if masked is None else mask_strides
-        if not self._wanted(
-            Attention(sizes, str(q.value.dtype), factor, strides[0], strides[1], strides[2], strides[3], masks)
-        ):
+        asked = Attention(
+            sizes, str(q.value.dtype), factor, strides[0], strides[1], strides[2], strides[3],
+            None if masked is None else mask_strides, statistics=gradients is not None,
+        )  # fmt: skip
+        if not self._wanted(asked):
             return
         statistics = [] if gradients is None else [Value(F32, sizes[:3])]
         if gradients is not None and not self._can_be_together(second, gradients):
