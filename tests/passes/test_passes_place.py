@@ -197,6 +197,7 @@ def bad(device_a: str, device_b: str = "", op: str = "Neg", colocate: bool = Tru
             "node 'y': it must be on one device with 'x' (colocated with 'x'), but asks for",
         ),
         (bad("/task:0", "/task:1"), "asks for /task:1 while 'x' asks for /task:0"),
+        (bad("/task:0", "/task:1"), "; soft placement (place --soft-placement) leaves open what they disagree on"),
         (bad("/job:pss"), "no device fits /job:pss; the cluster has /job:ps/replica:0/task:0/device:CPU:0, "),
         (bad("", "/device:CPU:7", colocate=False), "node 'y': no device fits /device:CPU:7"),
         (

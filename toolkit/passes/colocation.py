@@ -171,8 +171,11 @@ class _Grouper:
             i = parent[i]
         return i
 
-    def join(self, node: Node, other: Node, why: str) -> None:
+    def join(self, node: Node, other: Node, why: str, *, is_wish: bool = False) -> None:
         """Join the groups of two nodes.
+
+        Args:
+            is_wish: soft placement leaves them apart where they cannot be joined.
 
         Raises:
             GraphError: they ask for devices that exclude each other; with soft placement, for different tasks, or
@@ -192,7 +195,10 @@ class _Grouper:
             # As TensorFlow does, pair by pair: what the two disagree on is forgotten.
             spec = self.together[a].intersect(self.together[b], soft=True)
         if spec is None or resource is None:
-            raise self._conflict(node, other, why)
+            # what soft placement would have left open: the wish itself, or a type or a number
+            found = None if resource is None else self.together[a].intersect(self.together[b], soft=True)
+            bends = not self.soft and (is_wish or found is not None)
+            raise self._conflict(node, other, why, _SOFT if bends else "")
         if softened or b in self.softened:
             self.softened.add(a)
         self.together[a] = spec if resource is _ANY else resource.override(spec)
@@ -211,7 +217,7 @@ class _Grouper:
             self.overruled.add(node.id)
         self.join(node, source, why)
 
-    def _conflict(self, node: Node, other: Node, why: str) -> GraphError:
+    def _conflict(self, node: Node, other: Node, why: str, advice: str = "") -> GraphError:
         """Which two members ask for different devices."""
         root = self.find(other.id)
         mine = self.find(node.id)
@@ -225,12 +231,12 @@ class _Grouper:
                     through = "" if a is node and b is other else f" through '{node.name}'"
                     return GraphError(
                         f"it must be on one device with '{b.name}'{through} ({why}), but asks for {self.own[a.id]} "
-                        f"while '{b.name}' asks for {self.own[b.id]}",
+                        f"while '{b.name}' asks for {self.own[b.id]}{advice}",
                         node=a.name,
                     )
         return GraphError(
             f"it must be on one device with '{other.name}' ({why}), but their groups ask for {self.together[mine]} "
-            f"and {self.together[root]}",
+            f"and {self.together[root]}{advice}",
             node=node.name,
         )
 
@@ -313,7 +319,7 @@ class _Grouper:
 
     def _join_class(self, node: Node, first: Node, why: str) -> None:
         try:
-            self.join(node, first, why)
+            self.join(node, first, why, is_wish=True)
         except GraphError:
             if not self.soft:
                 raise
@@ -338,5 +344,7 @@ def _makes_resource(node: Node) -> bool:
     return len(kinds) == 1 and (kinds[0].is_ref or kinds[0] is dtypes.resource)
 
 
+#: what to do where members differ in type and number alone, or wish to be with a node
+_SOFT = "; soft placement (place --soft-placement) leaves open what they disagree on"
 _ANY = DeviceSpec()
 _parsed: dict[str, DeviceSpec] = {"": _ANY}

@@ -21,7 +21,7 @@ from toolkit.passes.validate.subject import Body, Subject
     Rule("colocation", Severity.ERROR, "a node is to be placed with one that does not exist", "remove it from _class"),
     Rule("conflict", Severity.ERROR, "nodes that must share a device ask for different ones", "give them one device"),
     Rule("soft-conflict", Severity.WARNING, "nodes that share a device ask for different ones, and one of them decides",
-         "give them one device; what they contradict each other in may want soft placement"),
+         "give them one device; `place` may want --soft-placement for the graph as it is"),
     Rule("no-kernel", Severity.WARNING, "TensorFlow has no kernel for the op on its device",
          "place it on the CPU; only soft placement runs this"),
 )  # fmt: skip
