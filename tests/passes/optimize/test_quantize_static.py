@@ -125,6 +125,49 @@ def test_the_numbers_of_tensorflow(tf: Any, seed: int) -> None:
     assert all(len(np.unique(value)) > 4 for value in want[:-1])
 
 
+@pytest.mark.tensorflow
+def test_calls_between_rounded_tensors(tf: Any) -> None:
+    """Keras exports layers, and models within models, as functions: a convolution in one follows one in another."""
+
+    def build(v1: Any, *, calls: bool) -> Any:
+        rng = np.random.default_rng(5)
+        weights = [_weights(rng, 3, 3, 4, 8), _weights(rng, 1, 1, 8, 8), _weights(rng, 3, 3, 8, 8), _weights(rng, 8, 5)]
+        bias = _bias(rng, 8)
+
+        def layer(t: Any, w: Any) -> Any:
+            return v1.nn.relu(v1.nn.bias_add(v1.nn.conv2d(t, w, 1, "SAME"), bias))
+
+        def block(t: Any) -> Any:
+            first = one(t, weights[0])
+            return v1.nn.max_pool(one(first, weights[1]), 2, 2, "SAME"), v1.nn.max_pool(first, 2, 2, "SAME")
+
+        one = tf.function(layer) if calls else layer
+        both = tf.function(block) if calls else block
+        y, shortcut = both(v1.placeholder("float32", [2, 8, 8, 4], name="x"))
+        y = v1.reduce_mean(v1.nn.relu(one(y, weights[2]) + shortcut), axis=[1, 2])
+        return v1.identity(v1.matmul(y, weights[3]), name="out")
+
+    def quantized(graph: Graph) -> Graph:
+        result = changed(QuantizeStatic(kept=kept("out"), measure=exact_ranges), graph)
+        assert result.report["quantized"] == {"Conv2D": 3, "MatMul": 1} and result.report["left"] == {}
+        return result.graph
+
+    graph, plain = (made(tf, lambda v1, calls=calls: build(v1, calls=calls)) for calls in (True, False))
+    assert not any(node.op == "Conv2D" for node in graph)  # they are all in functions
+    found, wanted = quantized(graph), quantized(plain)
+    counts, expected = Counter(ops(found)), Counter(ops(wanted))
+    assert counts["FakeQuantWithMinMaxVars"] == expected["FakeQuantWithMinMaxVars"]
+    feeds = {"x:0": given(5, 2, 8, 8, 4)}
+    [theirs] = run_in_tensorflow(tf, found, ["out:0"], feeds)
+    np.testing.assert_array_equal(run_in_tensorflow(tf, wanted, ["out:0"], feeds)[0], theirs)
+    for settings in ({}, {"precision": "exact"}):
+        np.testing.assert_array_equal(ours(found, ["out:0"], feeds, **settings)[0], theirs)
+    with pytest.raises(UsageError, match="ignore is 'Conv3D', which is no node or op of the graph"):
+        QuantizeStatic(kept=kept("out"), ignore=("Conv3D",)).apply(graph)
+    half = changed(QuantizeStatic(kept=kept("out"), measure=exact_ranges, ignore=("Conv2D",)), graph)
+    assert half.report["quantized"] == {"MatMul": 1}
+
+
 @needs_int8
 @pytest.mark.tensorflow
 @pytest.mark.parametrize("fused", [False, True])

@@ -21,6 +21,9 @@ from toolkit.graph.node import Node, Output
 from toolkit.passes.base import PassResult
 from toolkit.passes.optimize.fold_batch_norms import FoldBatchNorms
 from toolkit.passes.optimize.fold_constants import FoldConstants
+from toolkit.passes.optimize.inline_functions import InlineFunctions
+from toolkit.passes.optimize.remove_control_edges import RemoveControlEdges
+from toolkit.passes.optimize.remove_identities import RemoveIdentities
 from toolkit.passes.optimize.rewriting import Optimization
 from toolkit.passes.optimize.rounded_tensors import PRODUCTS, Rounded, find_rounded
 from toolkit.passes.optimize.subgraph import Subgraphs
@@ -44,7 +47,8 @@ _NAMED = 3
 class QuantizeStatic(Optimization):
     """Round what convolutions and products take, and their weights, to 8 bits and back, in ranges that are given.
 
-    Fused convolutions are taken apart, and constants and batch norms folded first. Sums of two tensors, one of which a
+    Calls of functions are replaced by their nodes, as `inline_functions` does, fused convolutions taken apart, and
+    constants and batch norms folded first. Sums of two tensors, one of which a
     convolution makes, are rounded where 8 bits follow. A tensor is rounded once, before max pools and reshapes, for all
     who take it. Results of the network and what follows float operations alone stay as they are.
 
@@ -78,13 +82,16 @@ class QuantizeStatic(Optimization):
         Raises:
             UsageError: there are no calibration data, or `ignore` names nothing of the graph.
         """
-        ops = {node.op for node in graph}
+        plain = InlineFunctions(kept=self.kept).apply(graph).graph
+        ops = {node.op for node in [*graph, *plain]}
         for name in self.ignore:
-            if name not in graph and name not in ops:
-                near = did_you_mean(name, [*PRODUCTS, *(node.name for node in graph)])
+            if name not in graph and name not in plain and name not in ops:
+                near = did_you_mean(name, [*PRODUCTS, *(node.name for node in plain)])
                 raise UsageError(f"ignore is '{name}', which is no node or op of the graph{near}")
-        plain = graph
-        for before in (UnfuseEpilogues, FoldConstants, FoldBatchNorms):
+        # constants of one call wait for another, though it has no effects, and results are handed on; one goes with
+        # the other
+        after_calls = (RemoveControlEdges, RemoveIdentities) * 2 if plain is not graph else ()
+        for before in (*after_calls, UnfuseEpilogues, FoldConstants, FoldBatchNorms):
             plain = before(kept=self.kept).apply(plain).graph
         result = _Quantizing(self, Subgraphs(plain, self.kept)).run()
         if not result.report["quantized"]:  # what was done before alone is no work of this pass
