@@ -16,6 +16,7 @@ from tests.compiler.rows import numbers
 from toolkit import client as gm
 from toolkit.errors import FailedPreconditionError, GraphmillError
 from toolkit.graph.graph import Graph
+from toolkit.runtime.session import Session
 
 ops = gm.ops
 _POOL = {"ksize": [1, 9, 9, 1], "strides": [1, 1, 1, 1], "padding": "VALID"}
@@ -120,3 +121,14 @@ def test_a_list_of_types_that_must_not_be_empty(mode: str) -> None:
     with session(_texts(text), mode) as running, pytest.raises(GraphmillError, match="at least 1 element") as info:
         running.run("next")
     assert info.value.node == "next"
+
+
+def test_what_the_library_refuses_is_told_in_plain_words() -> None:
+    """As group normalisation over the channels of a group: who runs it does not know what oneDNN calls its code."""
+    with gm.Graph().as_default() as graph:
+        x = ops.placeholder(np.float32, [2, 16, 16, 4, 8], name="x")
+        y = ops.mean(x, [1, 2, 4], keep_dims=True)
+    with Session(graph, threads=1) as running:
+        running.run(y, {x: np.ones((2, 16, 16, 4, 8), np.float32)})
+        notes = running.notes()
+    assert set(notes) <= {"Mean: oneDNN has no fast code for this reduction"}

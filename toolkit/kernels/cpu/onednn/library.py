@@ -32,8 +32,10 @@ _OF_WAITING = ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT")
 #: OpenMP's omp_pause_hard: nothing of the runtime's state has to outlast the pause
 _PAUSE_HARD = 2
 
+#: of dnnl_status_t
+UNIMPLEMENTED = 3
 _STATUS = {
-    1: "out of memory", 2: "invalid arguments", 3: "unimplemented", 4: "last implementation reached",
+    1: "out of memory", 2: "invalid arguments", UNIMPLEMENTED: "unimplemented", 4: "last implementation reached",
     5: "runtime error", 6: "not required",
 }  # fmt: skip
 
@@ -97,7 +99,8 @@ class OneDnnError(Exception):
 
     def __init__(self, function: str, status: int):
         self.status = status
-        super().__init__(f"{function}: {_STATUS.get(status, f'status {status}')}")
+        told = f"{function}: {_STATUS.get(status, f'status {status}')}"
+        super().__init__(f"oneDNN has no code for this ({function})" if status == UNIMPLEMENTED else told)
 
 
 class Library:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from toolkit.errors import InternalError
 from toolkit.kernels.cpu.addresses import Table, aligned
-from toolkit.kernels.cpu.onednn.library import OneDnnError, require
+from toolkit.kernels.cpu.onednn.library import UNIMPLEMENTED, OneDnnError, require
 from toolkit.kernels.cpu.onednn.memory import DATA_TYPES, Desc, Memory
 from toolkit.kernels.types import Array
 
@@ -161,8 +161,9 @@ Post = EltwisePost | BinaryPost | SumPost
 class ReferenceImplementationError(OneDnnError):
     """oneDNN would fall back to its unoptimised code, which is slower than NumPy."""
 
-    def __init__(self, name: str, implementation: str):
-        super().__init__(f"{name} ({implementation})", 3)
+    def __init__(self, name: str):
+        super().__init__(name, UNIMPLEMENTED)
+        self.args = (f"oneDNN has no fast code for this {name.replace('_', ' ')}",)
 
 
 class Primitive:
@@ -204,7 +205,7 @@ class Primitive:
             self._descriptor = library.new(*wanted)
         self.implementation = library.implementation(self._descriptor)
         if not allow_reference and self.implementation.startswith("ref"):
-            raise ReferenceImplementationError(name, self.implementation)
+            raise ReferenceImplementationError(name)
         self.handle = ctypes.c_void_p(library.new("dnnl_primitive_create", self._descriptor))
 
     def __del__(self) -> None:
