@@ -129,6 +129,7 @@ X, Y = ["--feed", "x=[[1,2]]"], ["--feed", "y=[[3,4]]"]
         (["--warmup", "3"], "--warmup is without effect here: add --repeat R"),
         (["--profile-steps", "3"], "--profile-steps is without effect here"),
         (["--repeat", "2", "--steps", "3"], "--repeat and --steps do not go together"),
+        (["--repeat", "2", "--trace", "t.json"], "what is timed is not looked into; --steps N runs N steps that are"),
         (["--stats", "json", "--save", "m"], "--repeat and --save do not go together"),
         (["--checkpoint-dir", "d", "--save-steps", "1", "--save-secs", "1"], "--save-steps and --save-secs do not go"),
         (["--rtol", "1"], "add --compare OTHER"),

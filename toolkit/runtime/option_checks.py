@@ -42,9 +42,12 @@ _CLASHES: tuple[tuple[str, str, str], ...] = (
     ),
     *(
         ("repeat", other, "timing runs the same step again and again")
+        for other in ("steps", "batch", "epochs", "checkpoint_dir", "save", "log_steps", "summaries", "patience")
+    ),
+    *(
+        ("repeat", other, "what is timed is not looked into; --steps N runs N steps that are")
         for other in (
-            "steps", "batch", "epochs", "checkpoint_dir", "save", "log_steps", "summaries", "nan_guard", "patience",
-            "trace", "measure", "profile", "profile_dir", "dump", "check_numerics", "hook_files",
+            "trace", "measure", "profile", "profile_dir", "dump", "check_numerics", "nan_guard", "hook_files",
         )
     ),
 )  # fmt: skip
