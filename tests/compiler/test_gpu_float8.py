@@ -122,7 +122,7 @@ def test_a_layer_of_a_transformer() -> None:
     assert len(_products(lines)) == 6, lines
     assert sum("stays in bfloat16: its second factor is computed by the step" in line for line in lines) == 2, lines
     taken = [line for line in lines if "gpu_quantize" in line and "kept" not in line and not line.startswith("  %")]
-    assert len(taken) == 4, taken
+    assert len(taken) == 4 and sum("of known maxima" in line for line in taken) == 1, taken
 
 
 def test_weights_are_quantized_once_and_again_when_they_change() -> None:
@@ -156,6 +156,22 @@ def test_what_is_not_finite_is_seen() -> None:
             given[1, 2] = wrong
             assert np.isnan(session.run(y, {x: given})).all()
             assert np.isfinite(session.run(y, {x: normal(4, 64)})).all()
+
+
+@pytest.mark.parametrize("wrong", [np.nan, np.inf])
+def test_what_is_not_finite_is_seen_behind_rows(wrong: float) -> None:
+    """Where the largest number of each row is found by the kernel that makes them."""
+    with gm.Graph().as_default() as graph:
+        x = gm.placeholder(gm.float32, [4, 64])
+        y = gm.matmul(x * gm.reduce_max(x, [-1], keepdims=True), gm.constant(normal(64, 96)))
+    with Session(graph, devices={"GPU": 1}, precision="fp8") as session:
+        given = normal(4, 64)
+        given[1, 2] = wrong
+        for _ in range(3):
+            found = session.run(y, {x: given})
+            assert np.isnan(found[1]).all()
+        assert any("of known maxima" in line for line in session.explain(y, {x: given}))
+        assert np.isfinite(session.run(y, {x: normal(4, 64)})).all()
 
 
 def test_a_program_that_learns_multiplies_bfloat16() -> None:

@@ -127,6 +127,17 @@ def test_more_shares_than_blocks() -> None:
         assert factor == np.float32(7) * np.float32(1 / 448) and made.astype(np.float32)[place] == -448
 
 
+@pytest.mark.parametrize("rows", [1, BLOCK, 3 * BLOCK + 1])
+def test_maxima_that_are_known(rows: int) -> None:
+    """Any number of them, without a first launch; the bits are the same."""
+    gpu = device(0)
+    x = np.random.default_rng(rows).normal(size=(rows, 16)).astype(np.float32)
+    maxima = gpu.to_device(np.max(np.abs(x), axis=1))
+    known, found = (quantized(gpu, gpu.to_device(x), turned=False, maxima=each) for each in (maxima, None))
+    for one, other in zip(known, found, strict=True):
+        np.testing.assert_array_equal(*(gpu.to_host(each).view(np.uint8) for each in (one, other)))
+
+
 def test_tensors_of_zeros_and_of_tiny_numbers() -> None:
     gpu = device(0)
     for size in (0.0, 1e-45, 1e-38, 1e-30):

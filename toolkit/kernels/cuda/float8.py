@@ -21,11 +21,12 @@ _known: WeakKeyDictionary[Any, dict[tuple[Product, bool, str], Product]] = WeakK
 _MOST_KNOWN = 4096  # shapes change without end in few programs
 
 
-def quantized(device: Any, x: Any, *, turned: bool) -> tuple[Any, Any]:
+def quantized(device: Any, x: Any, *, turned: bool, maxima: Any = None) -> tuple[Any, Any]:
     """A tensor as e4m3, and its factor, float32 [1].
 
     Args:
         turned: its last two axes are exchanged.
+        maxima: float32, of which the largest is that of x; None where they are not known.
     """
     if turned:
         *lead, rows, columns = x.shape
@@ -34,7 +35,7 @@ def quantized(device: Any, x: Any, *, turned: bool) -> tuple[Any, Any]:
             batch *= size
         x = transposed(device, x, batch, rows, columns, (*lead, columns, rows))
     made, factor = device.empty(x.shape, F8), device.empty((1,), F32)
-    launch_quantize(device, x, made, factor)
+    launch_quantize(device, x, made, factor, maxima)
     return made, factor
 
 

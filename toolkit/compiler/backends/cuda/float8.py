@@ -2,7 +2,8 @@
 
 Each product of a tensor with a weight that stays takes e4m3 of both with a factor for each tensor, adds in float32, and
 gives what it gave before: bfloat16, or float32. Weights are quantized once and kept until they are changed; what the
-step computes is quantized in it, its largest magnitude found on the device. All others stay in bfloat16, and the
+step computes is quantized in it, its largest magnitude found on the device, by the kernel that makes it where that has
+rows in registers. All others stay in bfloat16, and the
 block's notes say why (`float8_rules`): products of two computed tensors, such as attention's, those in the bodies of
 loops, and all of a program that learns. Convolutions do, too.
 """
@@ -20,13 +21,14 @@ from toolkit.compiler.backends.cuda.float8_operations import Float8Product, Quan
 from toolkit.compiler.backends.cuda.float8_rules import Candidate, Supports
 from toolkit.compiler.backends.cuda.narrow_copies import Copies
 from toolkit.compiler.backends.cuda.narrow_operations import NarrowCopies, ProductsCall
-from toolkit.compiler.backends.cuda.operations import LibraryProduct
+from toolkit.compiler.backends.cuda.operations import FusedRowsCall, LibraryProduct
 from toolkit.compiler.backends.cuda.strided_operations import StridedProduct
 from toolkit.compiler.ir import relations
 from toolkit.compiler.ir.block import Block
 from toolkit.compiler.ir.conditions import Conditions
 from toolkit.compiler.ir.operation import Operation
 from toolkit.compiler.ir.value import Value
+from toolkit.kernels.gpu.nests import NestStep
 from toolkit.kernels.tensors import BF16, F8, F32
 
 _PRODUCTS = (LibraryProduct, StridedProduct, ProductsCall)
@@ -94,12 +96,36 @@ def _quantized(
         shape = relations.shape(value)
         copy = Value(F8, (*shape[:-2], *shape[:-3:-1]) if turned else shape)
         found = made[key] = copy, Value(F32, (1,))
+        maxima = _maxima(value) if not turned and _has_rows(value) else None
         call = QuantizeCall(
-            x=value, turned=turned, stays=_is_kept(value), outputs=list(found), steps=[operation.step],
+            x=value, maxima=maxima, turned=turned, stays=_is_kept(value), outputs=list(found), steps=[operation.step],
             conditions=operation.conditions,
         )  # fmt: skip
         block.insert_before(operation, [call])
     return found
+
+
+def _has_rows(value: Value) -> bool:
+    """Whether the kernel that makes a tensor holds its rows in registers."""
+    producer = value.producer
+    return isinstance(producer, FusedRowsCall) and value.shape == producer.shape and bool(value.shape)
+
+
+def _maxima(value: Value) -> Value:
+    """The largest magnitude of each row, which the kernel that makes a tensor stores too."""
+    producer = value.producer
+    assert isinstance(producer, FusedRowsCall)
+    place, count = producer.stores[producer.outputs.index(value)], len(producer.reads) + len(producer.members)
+    name = value.dtype.name
+    # what is largest is rounded no more than what is stored
+    found = [NestStep("Abs", (place,), name), NestStep("Max", (count,), name)]
+    if value.dtype != F32:
+        found.append(NestStep("Cast", (count + 1,), F32.name, (("Truncate", False),)))
+    made = Value(F32, producer.shape[:-1])
+    producer.members = (*producer.members, *found)
+    producer.set_outputs([*producer.outputs, made])
+    producer.stores = (*producer.stores, count + len(found) - 1)
+    return made
 
 
 def _drop_copies(block: Block) -> None:
@@ -129,7 +155,7 @@ def _is_kept(value: Value) -> bool:
 def _candidate(operation: LibraryProduct | StridedProduct | ProductsCall, refused: Refused) -> Candidate:
     """A product as one that takes 8 bits, with what is against it."""
     a, b = _original(operation.a), _original(operation.b)
-    found = Candidate(operation, a, b, turned=not operation.turn_b)
+    found = Candidate(operation, a, b, turned=not operation.turn_b, has_maxima=_has_rows(a))
     if refused(operation):
         found.refusal = "it was excluded"
     elif operation.turn_a:

@@ -19,9 +19,9 @@ def _quantize(device: CudaDevice, operation: QuantizeCall) -> Launch:
     turned = operation.turned
     kept = Prepared(("float8", turned)) if operation.stays else None
 
-    def launch(x: GpuArray) -> list[GpuArray]:
+    def launch(x: GpuArray, maxima: GpuArray | None = None) -> list[GpuArray]:
         if kept is None:
-            return [*quantized(device, x, turned=turned)]
+            return [*quantized(device, x, turned=turned, maxima=maxima)]
         return [*kept.of(device, [x], lambda: quantized(device, x, turned=turned))]
 
     return launch

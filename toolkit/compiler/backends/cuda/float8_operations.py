@@ -18,17 +18,20 @@ class QuantizeCall(Operation, mnemonic="gpu_quantize"):
 
     Attributes:
         x: the tensor.
+        maxima: float32; the largest magnitude of each of its rows, where the kernel that makes it leaves them.
         turned: its last two axes are exchanged.
         stays: it is a constant, or a variable of a program that does not learn: quantized again when it was changed.
     """
 
     x: Value = operand()
+    maxima: Value | None = operand(default=None)
     turned: bool
     stays: bool
 
     def computed_by(self) -> str | None:
         turned, kept = ", transposed" if self.turned else "", ", kept while it stays" if self.stays else ""
-        return f"{self.x.dtype} to {self.output.dtype} with a factor{turned}{kept}"
+        known = "" if self.maxima is None else " of known maxima"
+        return f"{self.x.dtype} to {self.output.dtype} with a factor{known}{turned}{kept}"
 
     def verify(self) -> Iterator[str]:
         if len(self.outputs) != 2:
@@ -40,6 +43,8 @@ class QuantizeCall(Operation, mnemonic="gpu_quantize"):
             shape = (*shape[:-2], *shape[:-3:-1])
         if copy.shape != shape or copy.dtype != F8 or factor.shape != (1,) or factor.dtype != F32:
             yield f"{relations.text(copy)} and {relations.text(factor)} of {relations.text(self.x)}"
+        if self.maxima is not None and (self.maxima.dtype != F32 or self.maxima.shape != shape[:-1] or self.turned):
+            yield f"{relations.text(self.maxima)} are the maxima of {relations.text(self.x)}"
 
 
 class Float8Product(Operation, mnemonic="gpu_float8_product"):

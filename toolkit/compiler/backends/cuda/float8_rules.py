@@ -1,8 +1,9 @@
 """Which products take floats of 8 bits: a table of why others do not.
 
 What cuBLASLt cannot take is one part of it, what does not pay the other. A factor that the step computes has to be read
-twice and written once more before the product reads it, by two launches; that has to be less than what the product
-saves by half the bytes and twice the speed.
+twice and written once more before the product reads it, by two launches; or once, by one, where the kernel that makes
+it finds the largest number of each row. That has to be less than what the product saves by half the bytes and twice the
+speed.
 """
 
 from __future__ import annotations
@@ -50,6 +51,7 @@ class Candidate:
         bias, activation, sizes, count, leads, strides: as `Float8Product` has them.
         refusal: why it cannot, as far as its form tells; "" where it can.
         shares: how many products take the same first factor.
+        has_maxima: the kernel that makes the first factor can find the largest number of each row.
     """
 
     operation: Operation
@@ -64,6 +66,7 @@ class Candidate:
     strides: Four = (0, 0, 0, 0)
     refusal: str = ""
     shares: int = 1
+    has_maxima: bool = False
 
     @property
     def product(self) -> Product:
@@ -83,8 +86,10 @@ class Candidate:
         narrow = max(work / 2, (first + second + out) / pace.bytes)
         # each number is read by both kernels, a byte of it is written
         read = self.a.nbytes
-        both = max(pace.launch, read / pace.bytes) + max(pace.launch, (read + first) / pace.bytes)
-        return max(wide, pace.launch) - max(narrow, pace.launch), both / self.shares
+        costs = max(pace.launch, (read + first) / pace.bytes)
+        if not self.has_maxima:
+            costs += max(pace.launch, read / pace.bytes)
+        return max(wide, pace.launch) - max(narrow, pace.launch), costs / self.shares
 
 
 Supports = Callable[[Product], bool]

@@ -1,8 +1,9 @@
 """Tensors as floats of 8 bits (e4m3) with one factor for the whole: the largest becomes 448, the largest there is.
 
 Two launches and nothing that the host waits for: the first leaves the largest number that each of its blocks has seen,
-in the second every block takes the largest of those, and the first block writes the factor beside the numbers. Maxima
-are the same in any order, and so are the bits.
+in the second every block takes the largest of those, and the first block writes the factor beside the numbers. Where
+the kernel that makes the tensor has left the largest number of each row, there is no first launch. Maxima are the same
+in any order, and so are the bits.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from toolkit.kernels.cuda.simt.ir import WARP, KernelBuffer, SimtKernel
 
 #: numbers that a thread takes at a time: 16 bytes of e4m3. Tensors whose sizes are no multiple of it are not given
 TOGETHER = 16
-#: blocks of the first launch at most: the threads of a block of the second read a maximum each
+#: blocks of the first launch at most: the threads of a block of the second read a maximum each, or the rows' in turn
 MOST_SHARES = BLOCK
 #: the smallest factor: its inverse is far from float32's largest number, and 448 times it far from the smallest with
 #: all digits (2**-126), so that tensors of zeros, or of less than 2**-91, are divided by something
@@ -87,13 +88,14 @@ def quantize_kernel(type: str, index: str) -> SimtKernel:
     x, maxima = k.buffer("x", type), k.buffer("maxima", "i32")
     y, factor = k.buffer("y", "i16", written=True), k.buffer("factor", "float", written=True)
     groups, shares = k.scalar("groups", index), k.scalar("shares", "i32")
-    own = k.variable(k.number(0, "i32"))
-    with k.when(k.compare("slt", k.thread, shares)):
-        own.set(k.load(maxima, k.thread))
+    own: RegisterVariable = k.variable(k.number(0, "i32"))
+    with k.loop(k.thread, shares, BLOCK) as share:
+        bits = k.both(k.load(maxima, share), k.number(_BITS_BUT_SIGN, "i32"))
+        own.set(_larger(k, own.get(), bits))
     largest = k.cast("bitcast", _largest_of_block(k, own.get()), "float")
-    share = k.mul(largest, k.number(1 / E4M3_LARGEST, "float"))
+    part = k.mul(largest, k.number(1 / E4M3_LARGEST, "float"))
     least = k.number(_LEAST_FACTOR, "float")
-    scale: Lanes = k.select(k.compare("olt", share, least), least, share)
+    scale: Lanes = k.select(k.compare("olt", part, least), least, part)
     inverse = k.div(k.number(1.0, "float"), scale)
     group = k.global_thread(index)
     with k.when(k.compare("eq", group, k.number(0, index))):
@@ -107,18 +109,21 @@ def quantize_kernel(type: str, index: str) -> SimtKernel:
     return k.finish()
 
 
-def launch_quantize(device: Any, x: Any, y: Any, factor: Any) -> None:
+def launch_quantize(device: Any, x: Any, y: Any, factor: Any, maxima: Any = None) -> None:
     """y, and factor, with x nearly y * factor; on the device's compute stream.
 
     Args:
         x: float32, float16 or bfloat16, a multiple of TOGETHER numbers and not none.
         y: float8_e4m3fn, as many.
         factor: float32 [1].
+        maxima: float32, of which the largest is that of x; None where they are not known.
     """
     type, index = llvm_type(x.dtype), index_type(x)
     groups = y.nbytes // TOGETHER
     blocks = blocks_of(groups)
-    shares = min(blocks, MOST_SHARES)
-    maxima = device.empty((shares,), "int32")
-    device.launch(maxima_kernel(type, index), shares, x, maxima, groups)
+    if maxima is None:
+        shares = min(blocks, MOST_SHARES)
+        maxima = device.empty((shares,), "int32")
+        device.launch(maxima_kernel(type, index), shares, x, maxima, groups)
+    shares = maxima.nbytes // maxima.dtype.itemsize
     device.launch(quantize_kernel(type, index), blocks, x, maxima, y, factor, groups, shares)
