@@ -121,8 +121,9 @@ def test_a_layer_of_a_transformer() -> None:
     lines = lowered(build, normal(2 * tokens, width))
     assert len(_products(lines)) == 6, lines
     assert sum("stays in bfloat16: its second factor is computed by the step" in line for line in lines) == 2, lines
-    taken = [line for line in lines if "gpu_quantize" in line and "kept" not in line and not line.startswith("  %")]
-    assert len(taken) == 4 and sum("of known maxima" in line for line in taken) == 1, taken
+    taken = [line for line in lines if "gpu_quantize " in line and "kept" not in line and not line.startswith("  %")]
+    assert len(taken) == 3 and sum("of known maxima" in line for line in taken) == 1, taken
+    assert sum("gpu_quantized_nest" in line and not line.startswith("  %") for line in lines) == 1, lines
 
 
 def test_weights_are_quantized_once_and_again_when_they_change() -> None:

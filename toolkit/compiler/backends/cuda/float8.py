@@ -3,31 +3,33 @@
 Each product of a tensor with a weight that stays takes e4m3 of both with a factor for each tensor, adds in float32, and
 gives what it gave before: bfloat16, or float32. Weights are quantized once and kept until they are changed; what the
 step computes is quantized in it, its largest magnitude found on the device, by the kernel that makes it where that has
-rows in registers. All others stay in bfloat16, and the
-block's notes say why (`float8_rules`): products of two computed tensors, such as attention's, those in the bodies of
-loops, and all of a program that learns. Convolutions do, too.
+rows in registers; what an elementwise kernel makes for such products alone is computed twice instead of written. All
+others stay in bfloat16, and the block's notes say why (`float8_rules`): products of two computed tensors, such as
+attention's, those in the bodies of loops, and all of a program that learns. Convolutions do, too.
 """
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from toolkit.compiler.backends.cuda import float8_rules
 from toolkit.compiler.backends.cuda.chains import learns
 from toolkit.compiler.backends.cuda.convolutions import stays
-from toolkit.compiler.backends.cuda.float8_operations import Float8Product, QuantizeCall
+from toolkit.compiler.backends.cuda.float8_operations import Float8Product, QuantizeCall, QuantizedNest
 from toolkit.compiler.backends.cuda.float8_rules import Candidate, Supports
 from toolkit.compiler.backends.cuda.narrow_copies import Copies
 from toolkit.compiler.backends.cuda.narrow_operations import NarrowCopies, ProductsCall
-from toolkit.compiler.backends.cuda.operations import FusedRowsCall, LibraryProduct
+from toolkit.compiler.backends.cuda.operations import FusedKernelCall, FusedRowsCall, LibraryProduct
 from toolkit.compiler.backends.cuda.strided_operations import StridedProduct
 from toolkit.compiler.ir import relations
 from toolkit.compiler.ir.block import Block
 from toolkit.compiler.ir.conditions import Conditions
 from toolkit.compiler.ir.operation import Operation
 from toolkit.compiler.ir.value import Value
+from toolkit.kernels.gpu import nests
+from toolkit.kernels.gpu.float8_nests import TOGETHER
 from toolkit.kernels.gpu.nests import NestStep
 from toolkit.kernels.tensors import BF16, F8, F32
 
@@ -63,6 +65,9 @@ def lower_float8(block: Block, refused: Refused, supports: Supports) -> None:
             Float8Product, a=a, b=b, a_factor=a_factor, b_factor=b_factor, bias=each.bias, sizes=each.sizes,
             count=each.count, leads=each.leads, strides=each.strides, activation=each.activation,
         )  # fmt: skip
+    for call in [each for each in block.operations if isinstance(each, QuantizeCall)]:
+        if _bytes_of_nest(call.x, {call}):
+            _quantize_nest(block, call)
     biases = Copies(block, BF16, keeps=True)
     for product in block.operations:
         if isinstance(product, Float8Product) and product.bias is not None:
@@ -76,8 +81,10 @@ def _agreed(found: Sequence[Candidate], supports: Supports) -> list[Candidate]:
     taken = list(found)
     while True:
         shares = Counter(each.a for each in taken)
+        products = {each.operation for each in taken}
         for each in found:
             each.shares = shares[each.a] or 1
+            each.nest = _bytes_of_nest(each.a, products)
         left = [each for each in taken if not float8_rules.refusal(each, float8_rules.HOPPER, supports)]
         if len(left) == len(taken):
             return left
@@ -103,6 +110,31 @@ def _quantized(
         )  # fmt: skip
         block.insert_before(operation, [call])
     return found
+
+
+def _bytes_of_nest(value: Value, users: Collection[Operation]) -> int:
+    """What an elementwise kernel reads that makes a tensor for some operations alone; 0 where there is none."""
+    producer = value.producer
+    if type(producer) is not FusedKernelCall or producer.outputs != [value] or value.is_result or value.is_predicate:
+        return 0
+    if any(user not in users or user.conditions != producer.conditions for user in value.users):
+        return 0
+    dense = nests.broadcast_strides(producer.shape, producer.shape)
+    if any(strides != dense and any(strides) for strides in producer.strides) or value.size % TOGETHER:
+        return 0
+    return sum(each.nbytes for each, strides in zip(producer.reads, producer.strides, strict=True) if strides == dense)
+
+
+def _quantize_nest(block: Block, call: QuantizeCall) -> None:
+    """Compute what is quantized where it is, in the place of the kernel that made it."""
+    producer = call.x.producer
+    assert isinstance(producer, FusedKernelCall)
+    made = call.become(
+        QuantizedNest, shape=producer.shape, reads=producer.reads, members=producer.members, place=producer.stores[0],
+        outputs=call.outputs, steps=producer.steps,
+    )  # fmt: skip
+    block.move_before(producer, made)
+    block.erase(producer)
 
 
 def _has_rows(value: Value) -> bool:

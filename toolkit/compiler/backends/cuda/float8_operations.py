@@ -6,10 +6,11 @@ from collections.abc import Iterator
 
 from toolkit.compiler.backends.cuda.strided_operations import Four, Three
 from toolkit.compiler.ir import relations
-from toolkit.compiler.ir.fields import operand
+from toolkit.compiler.ir.fields import operand, operands
 from toolkit.compiler.ir.operation import Operation
 from toolkit.compiler.ir.value import Value
 from toolkit.kernels.cuda.libraries.base import EIGHT_BITS, Product
+from toolkit.kernels.gpu.nests import NestStep
 from toolkit.kernels.tensors import BF16, F8, F32
 
 
@@ -45,6 +46,36 @@ class QuantizeCall(Operation, mnemonic="gpu_quantize"):
             yield f"{relations.text(copy)} and {relations.text(factor)} of {relations.text(self.x)}"
         if self.maxima is not None and (self.maxima.dtype != F32 or self.maxima.shape != shape[:-1] or self.turned):
             yield f"{relations.text(self.maxima)} are the maxima of {relations.text(self.x)}"
+
+
+class QuantizedNest(Operation, mnemonic="gpu_quantized_nest"):
+    """Elementwise operations of one shape as e4m3 and a factor, as `QuantizeCall` makes them of a tensor.
+
+    Attributes:
+        shape: of what is computed.
+        reads: tensors of the shape, and single numbers.
+        members: what is computed, in an order in which it can be.
+        place: what is quantized: a position as in `NestStep.inputs`.
+    """
+
+    shape: tuple[int, ...]
+    reads: tuple[Value, ...] = operands()
+    members: tuple[NestStep, ...]
+    place: int
+
+    def computed_by(self) -> str | None:
+        return f"{len(self.members)} operations, twice, as {self.output.dtype} with a factor"
+
+    def verify(self) -> Iterator[str]:
+        for value in self.reads:
+            if value.shape != self.shape and value.size != 1:
+                yield f"{relations.text(value)} in operations over {list(self.shape)}"
+        for index, member in enumerate(self.members):
+            if any(not 0 <= source < len(self.reads) + index for source in member.inputs):
+                yield f"{member.op} takes what is not there yet"
+        shapes = [(value.shape, value.dtype) for value in self.outputs]
+        if shapes != [(self.shape, F8), ((1,), F32)]:
+            yield f"{shapes} of operations over {list(self.shape)}"
 
 
 class Float8Product(Operation, mnemonic="gpu_float8_product"):

@@ -2,8 +2,8 @@
 
 What cuBLASLt cannot take is one part of it, what does not pay the other. A factor that the step computes has to be read
 twice and written once more before the product reads it, by two launches; or once, by one, where the kernel that makes
-it finds the largest number of each row. That has to be less than what the product saves by half the bytes and twice the
-speed.
+it finds the largest number of each row. What an elementwise kernel makes for such products alone is not written in 16
+bits, but computed twice. All that has to be less than what the product saves by half the bytes and twice the speed.
 """
 
 from __future__ import annotations
@@ -52,6 +52,8 @@ class Candidate:
         refusal: why it cannot, as far as its form tells; "" where it can.
         shares: how many products take the same first factor.
         has_maxima: the kernel that makes the first factor can find the largest number of each row.
+        nest: bytes that the elementwise kernel reads which makes the first factor, where nobody else takes it; 0 where
+            somebody does, or another kernel makes it.
     """
 
     operation: Operation
@@ -67,6 +69,7 @@ class Candidate:
     refusal: str = ""
     shares: int = 1
     has_maxima: bool = False
+    nest: int = 0
 
     @property
     def product(self) -> Product:
@@ -89,6 +92,9 @@ class Candidate:
         costs = max(pace.launch, (read + first) / pace.bytes)
         if not self.has_maxima:
             costs += max(pace.launch, read / pace.bytes)
+        if self.nest:  # two kernels in the place of one
+            costs = max(pace.launch, self.nest / pace.bytes) + max(pace.launch, (self.nest + first) / pace.bytes)
+            costs -= max(pace.launch, (self.nest + read) / pace.bytes)
         return max(wide, pace.launch) - max(narrow, pace.launch), costs / self.shares
 
 

@@ -9,7 +9,7 @@ in any order, and so are the bits.
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from toolkit.kernels.cpu.native.code import Lanes
@@ -52,40 +52,68 @@ def _larger(k: KernelBuilder, a: Lanes, b: Lanes) -> Lanes:
     return k.select(k.compare("sgt", a, b), a, b)
 
 
-def _loaded(k: KernelBuilder, x: KernelBuffer, first: Lanes) -> Sequence[Lanes]:
-    return [k.convert(k.load(x, k.add(first, k.number(at, first.type))), "float") for at in range(TOGETHER)]
+#: writes how a thread comes by the numbers of a group, given the first one's place: as many each time, float
+Read = Callable[[Lanes], Sequence[Lanes]]
+
+
+def _reading(k: KernelBuilder, x: KernelBuffer) -> Read:
+    """As they lie in memory."""
+
+    def read(first: Lanes) -> Sequence[Lanes]:
+        return [k.convert(k.load(x, k.add(first, k.number(at, first.type))), "float") for at in range(TOGETHER)]
+
+    return read
 
 
 @functools.cache
 def maxima_kernel(type: str, index: str) -> SimtKernel:
+    """`write_maxima` of numbers of a type in memory."""
+    k = KernelBuilder(f"magnitudes_{type}", BLOCK)
+    x = k.buffer("x", type)
+    write_maxima(k, index, _reading(k, x), TOGETHER)
+    return k.finish()
+
+
+@functools.cache
+def quantize_kernel(type: str, index: str) -> SimtKernel:
+    """`write_quantized` of numbers of a type in memory."""
+    k = KernelBuilder(f"quantize_{type}", BLOCK)
+    x = k.buffer("x", type)
+    write_quantized(k, index, _reading(k, x), TOGETHER)
+    return k.finish()
+
+
+def write_maxima(k: KernelBuilder, index: str, read: Read, together: int) -> None:
     """The largest magnitude that each block sees, as the bits of a float32: of those NaN is the largest.
 
+    What it is launched with follows what `read` takes: the maxima, and how many groups there are.
+
     Args:
-        type: of the numbers in memory.
+        together: numbers of a group.
     """
-    k = KernelBuilder(f"magnitudes_{type}", BLOCK)
-    x, maxima, groups = k.buffer("x", type), k.buffer("maxima", "i32", written=True), k.scalar("groups", index)
+    maxima, groups = k.buffer("maxima", "i32", written=True), k.scalar("groups", index)
     largest: RegisterVariable = k.variable(k.number(0, "i32"))
     with k.loop(k.global_thread(index), groups, k.grid_threads(index)) as group:
         now: Lanes = largest.get()
-        for value in _loaded(k, x, k.mul(group, k.number(TOGETHER, index))):
+        for value in read(k.mul(group, k.number(together, index))):
             bits = k.both(k.cast("bitcast", value, "i32"), k.number(_BITS_BUT_SIGN, "i32"))
             now = _larger(k, now, bits)
         largest.set(now)
     found = _largest_of_block(k, largest.get())
     with k.when(k.compare("eq", k.thread, k.number(0, "i32"))):
         k.store(maxima, k.block_index, found)
-    return k.finish()
 
 
-@functools.cache
-def quantize_kernel(type: str, index: str) -> SimtKernel:
+def write_quantized(k: KernelBuilder, index: str, read: Read, together: int) -> None:
     """Numbers over the factor, rounded to e4m3 and two in each i16; and the factor.
 
-    A NaN or an infinity makes the factor NaN or infinite, and so all that it is multiplied with NaN.
+    A NaN or an infinity makes the factor NaN or infinite, and so all that it is multiplied with NaN. What it is
+    launched with follows what `read` takes: the maxima, the numbers, the factor, how many groups, how many maxima.
+
+    Args:
+        together: numbers of a group.
     """
-    k = KernelBuilder(f"quantize_{type}", BLOCK)
-    x, maxima = k.buffer("x", type), k.buffer("maxima", "i32")
+    maxima = k.buffer("maxima", "i32")
     y, factor = k.buffer("y", "i16", written=True), k.buffer("factor", "float", written=True)
     groups, shares = k.scalar("groups", index), k.scalar("shares", "i32")
     own: RegisterVariable = k.variable(k.number(0, "i32"))
@@ -101,12 +129,11 @@ def quantize_kernel(type: str, index: str) -> SimtKernel:
     with k.when(k.compare("eq", group, k.number(0, index))):
         k.store(factor, k.number(0, index), scale)
     with k.when(k.compare("slt", group, groups)):
-        values = [k.mul(value, inverse) for value in _loaded(k, x, k.mul(group, k.number(TOGETHER, index)))]
-        first = k.mul(group, k.number(TOGETHER // 2, index))
-        packed = [k.pack_e4m3(*values[at : at + 2]) for at in range(0, TOGETHER, 2)]
+        values = [k.mul(value, inverse) for value in read(k.mul(group, k.number(together, index)))]
+        first = k.mul(group, k.number(together // 2, index))
+        packed = [k.pack_e4m3(*values[at : at + 2]) for at in range(0, together, 2)]
         for at, pair in enumerate(packed):
             k.store(y, k.add(first, k.number(at, index)), pair)
-    return k.finish()
 
 
 def launch_quantize(device: Any, x: Any, y: Any, factor: Any, maxima: Any = None) -> None:
