@@ -106,6 +106,36 @@ def _sink_updates(block: Block, to: Compilation) -> None:
     sink_updates(block)
 
 
+def _compute_on_host(block: Block, to: Compilation) -> None:
+    from toolkit.compiler.backends.cuda.host_numbers import compute_on_host
+
+    compute_on_host(block, to.excluded_by_name)
+
+
+def _sum_behind_loops(block: Block, to: Compilation) -> None:
+    from toolkit.compiler.backends.cuda.loop_sums import sum_behind_loops
+
+    sum_behind_loops(block, to.excluded_by_name)
+
+
+def _hoist_products(block: Block, to: Compilation) -> None:
+    from toolkit.compiler.backends.cuda.time_products import hoist_products
+
+    hoist_products(block, to.excluded_by_name)
+
+
+def _split_products(block: Block, to: Compilation) -> None:
+    from toolkit.compiler.backends.cuda.part_products import split_products
+
+    split_products(block, to.excluded_by_name)
+
+
+def _push_late(block: Block, to: Compilation) -> None:
+    from toolkit.compiler.backends.cuda.late_pushes import push_late
+
+    push_late(block)
+
+
 def _gather_updates(block: Block, to: Compilation) -> None:
     from toolkit.compiler.backends.cuda.updates import gather_updates
 
@@ -118,7 +148,12 @@ def _has_softmax(block: Block, to: Compilation) -> bool:
 
 #: of blocks that run on NVIDIA GPUs
 CUDA_PASSES: Sequence[Pass] = (
+    Pass("compute_on_host", _compute_on_host),
     Pass("sink_updates", _sink_updates),
+    Pass("push_late", _push_late),
+    Pass("hoist_products", _hoist_products),
+    Pass("split_products", _split_products),
+    Pass("sum_behind_loops", _sum_behind_loops),
     Pass("fuse_convolutions", _fuse_convolutions),
     Pass("form_attention", _form_attention, finds=_has_softmax),
     Pass("order_rows", _order_rows),

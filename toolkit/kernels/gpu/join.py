@@ -6,13 +6,20 @@ from collections.abc import Sequence
 from typing import Any
 
 from toolkit.kernels.cpu.array_join import check_rows, concat_axis, pack_axis
+from toolkit.kernels.cuda.conversions import convert_into
 from toolkit.kernels.cuda.device import CudaDevice, device_of
 from toolkit.kernels.cuda.memory import GpuArray
 from toolkit.kernels.gpu.copying import copy_part, part
 from toolkit.kernels.gpu.layout import ElementLayout
 from toolkit.kernels.gpu.registering import cpu_compute, gpu_kernel, layouts
 from toolkit.kernels.registry import Compute, KernelNode
-from toolkit.kernels.tensors import row_major
+from toolkit.kernels.tensors import BF16, F16, F32, row_major
+
+#: parts from which on one kernel copies them all: one more for each number of parts has to be compiled, which saves
+#: few launches below
+_MANY = 8
+#: types that a kernel of conversions gives bit by bit, but for what kind of NaN one is
+_COPIED = (F32, BF16, F16)
 
 
 def joined(device: CudaDevice, values: Sequence[GpuArray], axis: int) -> GpuArray:
@@ -25,6 +32,13 @@ def joined(device: CudaDevice, values: Sequence[GpuArray], axis: int) -> GpuArra
     y = device.empty(shape, filled[0].dtype)
     strides = row_major(shape)
     at = 0
+    if len(filled) >= _MANY and y.dtype in _COPIED and all(size == 1 for size in shape[:axis]):
+        pairs: list[tuple[GpuArray, GpuArray]] = []
+        for value in filled:
+            pairs.append((value, y.viewed(y.dtype, value.shape, at)))
+            at += value.nbytes
+        convert_into(device, pairs)
+        return y
     for value in filled:
         copy_part(
             device, value, ElementLayout.dense(value.shape), y, ElementLayout(value.shape, strides, at * strides[axis])

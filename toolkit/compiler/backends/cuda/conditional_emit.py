@@ -16,6 +16,7 @@ from toolkit.compiler.backends.cuda.conditional_lists import GET, SET
 from toolkit.compiler.backends.cuda.device_numbers import ASSERT, DeviceNumbers, is_reduced
 from toolkit.compiler.backends.cuda.drawing import DRAWS, GENERATORS
 from toolkit.compiler.backends.cuda.emitter import CudaEmitter
+from toolkit.compiler.backends.cuda.host_numbers import HostNumber
 from toolkit.compiler.backends.cuda.list_uses import IDENTITIES, POP, PUSH, STACK, STACK_PUSH
 from toolkit.compiler.backends.cuda.operations import UpdatesCall
 from toolkit.compiler.backends.kernels.function import KernelFunction
@@ -104,6 +105,11 @@ class ConditionalEmitter(CudaEmitter):
                 self._assert(operation)
             case Call() if self._numbers.given(operation):
                 self._compute(operation)
+            case HostNumber() if values.intersection(operation.numbers):
+                device = self._device.for_node(operation.name)
+                compute = conditional_nodes.computed_by(device, operation.op, operation.output.dtype, ())
+                given = ", ".join(map(self.read, operation.numbers))
+                self.line(f"{self.bind(operation.output)} = {self.share('f', compute)}({given})")
             case Select() if operation.predicate in values:
                 given = (operation.predicate, operation.taken, operation.other)
                 choose = self.share("f", conditional_nodes.choose)

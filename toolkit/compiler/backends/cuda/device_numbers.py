@@ -15,9 +15,11 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from toolkit.compiler.backends.cuda.collected import Collect
 from toolkit.compiler.backends.cuda.conditional_arrays import INSIDE, READ, WRITE
 from toolkit.compiler.backends.cuda.conditional_lists import GET, GROWS, SET
 from toolkit.compiler.backends.cuda.drawing import DRAWS, GENERATORS
+from toolkit.compiler.backends.cuda.host_numbers import HostNumber
 from toolkit.compiler.backends.cuda.list_uses import IDENTITIES, STACK, STACK_POP, STACK_PUSH, ListUses
 from toolkit.compiler.ir.block import Block
 from toolkit.compiler.ir.elementwise import ELEMENTWISE
@@ -91,6 +93,9 @@ class DeviceNumbers:
                     self._loop(operation, is_inside=inside)
                 case Call():
                     self._call(operation, is_inside=inside)
+                case HostNumber():
+                    if self.values.intersection(operation.numbers):
+                        self.values.add(operation.output)
                 case Select():
                     if operation.predicate in self.values or {operation.taken, operation.other} & self.values:
                         self.values.add(operation.output)
@@ -109,6 +114,8 @@ class DeviceNumbers:
                 self.values.update((argument, output))
         if any(isinstance(each, Test) and each.condition in self.values for each in body):
             self.repeated.add(loop)
+            if any(isinstance(each, Collect) for each in body):
+                self._refuse(f"{loop.name} keeps what each of its iterations gives on the host")
             for argument, after, output in zip(own, body.results, loop.outputs, strict=True):
                 if after is not argument:
                     self.values.add(output)

@@ -61,21 +61,32 @@ class _Memory:
         return [at for at, each in enumerate(self.parts) if each is part][:1]
 
 
+def take_wholes(block: Block, refused: Refused) -> None:
+    """Put the tensor that was split in the place of all its parts joined again.
+
+    Before types are lowered: the parts of a float32 tensor would be copied in 16 bits one by one.
+
+    Args:
+        refused: whether an operation must stay a call.
+    """
+    for operation in block.operations:
+        join = None if refused(operation) else _join_of(operation)
+        whole = None if join is None else _split(join)
+        if whole is not None:
+            operation.become(JoinRows, parts=(), memory=whole, outputs=operation.outputs[:1])
+
+
 def join_in_place(block: Block, refused: Refused) -> None:
     """Have kernels write into joined tensors what these are joined of.
 
     Args:
         refused: whether an operation must stay a call.
     """
+    take_wholes(block, refused)
     memories: list[_Memory] = []
     for operation in block.operations:
         join = None if refused(operation) else _join_of(operation)
-        if join is None:
-            continue
-        whole = _split(join)
-        if whole is not None:
-            operation.become(JoinRows, parts=(), memory=whole, outputs=operation.outputs[:1])
-        elif not any(memory.take(join) for memory in memories):
+        if join is not None and not any(memory.take(join) for memory in memories):
             memories.append(_Memory(list(join.parts), [(join, 0)]))
     for memory in memories:
         _place(block, memory)

@@ -12,7 +12,9 @@ from typing import Any
 import numpy as np
 
 from toolkit.compiler.backends.cuda.attention_launchers import ATTENTION_LAUNCHERS
+from toolkit.compiler.backends.cuda.collected import COLLECTED_LAUNCHERS
 from toolkit.compiler.backends.cuda.float8_launchers import FLOAT8_LAUNCHERS
+from toolkit.compiler.backends.cuda.host_numbers import HostNumber, launch_host_number
 from toolkit.compiler.backends.cuda.narrow_launchers import NARROW_LAUNCHERS
 from toolkit.compiler.backends.cuda.operations import (
     ChannelGradients,
@@ -174,6 +176,8 @@ LAUNCHERS: dict[type, Callable[[CudaDevice, Any], Launch]] = {
     ChannelGradients: _norm_sums,
     **ATTENTION_LAUNCHERS,
     **FLOAT8_LAUNCHERS,
+    HostNumber: launch_host_number,
+    **COLLECTED_LAUNCHERS,
     **NARROW_LAUNCHERS,
     **PLACED_LAUNCHERS,
 }

@@ -13,6 +13,7 @@ import numpy as np
 from toolkit.compiler.backends.cuda.narrow_depthwise import DEPTHWISE, DepthwiseCall
 from toolkit.compiler.backends.cuda.narrow_operations import ConvolutionGradient, ProductsCall
 from toolkit.compiler.backends.cuda.operations import LibraryConvolution
+from toolkit.compiler.backends.cuda.placed_operations import JoinRows
 from toolkit.compiler.ir.block import Block
 from toolkit.compiler.ir.operation import Operation
 from toolkit.compiler.ir.operations.calls import Call
@@ -75,7 +76,9 @@ def replace_products(block: Block, refused: Refused) -> None:
 
 
 def handed_on(operation: Operation, refused: Refused) -> list[Value]:
-    """The operands of a call that it gives in their type, rearranged or pooled; none where it does something else."""
+    """The operands that are given in their type, rearranged, joined or pooled; none where something else is done."""
+    if isinstance(operation, JoinRows):
+        return list(operation.parts) if all(map(_is_wide_or_narrow, (*operation.parts, operation.output))) else []
     if operation.op not in _HAND_ON or not _is_open(operation, refused) or len(operation.outputs) != 1:
         return []
     places = _HAND_ON[operation.op]

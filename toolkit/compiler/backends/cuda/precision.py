@@ -15,6 +15,8 @@ from typing import Any
 
 from toolkit.compiler.backends.cuda.attention_operations import AttentionCall, AttentionGradientCall
 from toolkit.compiler.backends.cuda.chains import learns
+from toolkit.compiler.backends.cuda.collected import Collect, CollectedProduct
+from toolkit.compiler.backends.cuda.joins import take_wholes
 from toolkit.compiler.backends.cuda.narrow_calls import axes_of, handed_on, reductions, replace_products
 from toolkit.compiler.backends.cuda.narrow_copies import Copies
 from toolkit.compiler.backends.cuda.narrow_depthwise import DepthwiseCall
@@ -78,8 +80,11 @@ def _lower(
         for operation in block.operations
         if isinstance(operation, Loop)
     }
+    take_wholes(block, refused)
     replace_products(block, refused)
-    if not any(loops.values()) and not any(isinstance(operation, _PRODUCTS) for operation in block):
+    if not any(loops.values()) and not any(
+        isinstance(operation, (*_PRODUCTS, CollectedProduct)) for operation in block
+    ):
         return {}, {}
     inner = _inner(block, refused, loops)
     narrow: set[Value] = set()
@@ -96,7 +101,9 @@ def _lower(
         value.dtype = dtype
     copies = Copies(block, dtype, keeps=keeps, given=given)
     for operation in block.operations:
-        if isinstance(operation, Loop):
+        if isinstance(operation, CollectedProduct):
+            operation.narrow = dtype.name
+        elif isinstance(operation, Loop):
             copies.take_in(operation, loops[operation])
         else:
             copies.take(operation, _wanted(operation, dtype, refused))
@@ -149,6 +156,8 @@ def _takes(user: Operation, value: Value, inner: set[Value], refused: Any, loops
             return any(
                 output in inner or any(_multiplies(each, output) for each in output.users) for output in user.outputs
             )
+        case Collect():
+            return True if user.multiplied else None
         case ChannelMoments():
             return None if value is user.x else False
         case ChannelGradients():
@@ -173,6 +182,9 @@ def _wanted(operation: Operation, dtype: Any, refused: Any) -> list[Value]:
             return [operation.a, operation.b]
         case AttentionCall() | AttentionGradientCall():
             return list(operation.multiplied)
+        case Collect():  # what no kernel can store so is copied behind the loop, all of it by one launch
+            is_made = isinstance(operation.item.producer, FusedCall)
+            return [operation.item] if operation.multiplied and is_made else []
         case ConvolutionGradient():
             return [operation.first, operation.dy]
         case DepthwiseCall():

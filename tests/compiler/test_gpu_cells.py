@@ -1,0 +1,141 @@
+"""Loops over time as TensorFlow 1 writes them, on GPUs: values and gradients beside the CPU's, and what a step is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests import perturbation, tolerance
+from tests.compiler.layers import normal
+from toolkit import client as gm
+from toolkit.client import rnn, rnn_cell
+from toolkit.client.gradients import gradients
+from toolkit.kernels.cuda.driver import choose
+from toolkit.kernels.cuda.driver.fake import FakeDriver
+from toolkit.runtime.session import Session
+
+pytest.importorskip("llvmlite")
+STEPS, BATCH, UNITS = 4, 3, 8
+
+CELLS: dict[str, Callable[[int], Any]] = {
+    "basic": rnn_cell.BasicLSTMCell,
+    "lstm": rnn_cell.LSTMCell,
+    "peepholes": lambda units: rnn_cell.LSTMCell(units, use_peepholes=True),
+    "projection": lambda units: rnn_cell.LSTMCell(units, num_proj=max(units // 2, 1)),
+    "gru": rnn_cell.GRUCell,
+    "basic rnn": rnn_cell.BasicRNNCell,
+    "two layers": lambda units: rnn_cell.MultiRNNCell([rnn_cell.BasicLSTMCell(units) for _ in range(2)]),
+}
+
+
+def _weights(shape: Any, dtype: Any = None, partition_info: Any = None, **_: Any) -> Any:
+    """Numbers that are the same in every session."""
+    sizes = tuple(int(size) for size in shape)
+    return gm.constant(normal(*sizes, seed=len(sizes)) / np.float32(sizes[0] ** 0.5))
+
+
+def layer(
+    x: Any, cell: str, units: int, lengths: list[int] | None = None, *, both_ways: bool = False
+) -> tuple[list[Any], list[Any]]:
+    """Outputs and states of a layer over x[steps, batch, inputs]; and its gradients by x and all weights."""
+    make = CELLS[cell]
+    with gm.variable_scope("layer", initializer=_weights):
+        if both_ways:
+            outputs, states = rnn.bidirectional_dynamic_rnn(
+                make(units), make(units), x, lengths, dtype=gm.float32, time_major=True
+            )
+        else:
+            outputs, states = rnn.dynamic_rnn(make(units), x, lengths, dtype=gm.float32, time_major=True)
+    made = gm.nest.flatten([outputs, states])
+    loss = gm.add_n([gm.reduce_sum(each * normal(*each.static_shape.as_list(), seed=9)) for each in made])
+    return made, gradients([loss], [x, *gm.trainable_variables()])
+
+
+def compared(
+    shape: tuple[int, ...], cell: str, units: int, precision: str = "f32", *, learns: bool = True, **more: Any
+) -> list[str]:
+    """Run a layer on the CPU and three times on a GPU (launched, recorded, replayed).
+
+    Returns:
+        what the GPU's backend made; of numbers that are further apart than rounding explains a failure.
+    """
+    x = normal(*shape)
+    with gm.Graph().as_default() as graph:
+        given = gm.placeholder(gm.float32, list(shape))
+        made, by = layer(given, cell, units, **more)
+        wanted = [*made, *by] if learns else made
+        start = gm.global_variables_initializer()
+    with Session(graph, devices={"CPU": 1}) as session:
+        session.run(start)
+        expected = session.run(wanted, {given: x})
+    allowed = perturbation.allowed(
+        graph, wanted, {given: x}, [start], **({} if precision == "f32" else {"precision": precision})
+    )
+    with choose.using(FakeDriver()), Session(graph, devices={"GPU": 1}, precision=precision) as session:
+        session.run(start)
+        for _ in range(3):
+            found = session.run(wanted, {given: x})
+            for value, one, other, apart in zip(wanted, found, expected, allowed, strict=True):
+                tolerance.assert_within(one, other, apart, value.name)
+        return session.explain(wanted, {given: x})
+
+
+def bodies(lines: list[str]) -> list[list[str]]:
+    """What each iteration of each loop does, in the words of a plan."""
+    found: list[list[str]] = []
+    inside = False
+    for line in lines:
+        if line.startswith("    one iteration"):
+            found.append([])
+            inside = True
+        elif inside and line.startswith("      ") and line.split()[0].isdigit():
+            found[-1].append(line.split()[1])
+        else:
+            inside = False
+    return found
+
+
+@pytest.mark.parametrize("cell", CELLS)
+def test_cells(cell: str) -> None:
+    """A step is recorded as one CUDA graph, in which the host decides on nothing; what is given comes in beforehand."""
+    lines = compared((STEPS, BATCH, 5), cell, UNITS)
+    assert not any("launch by launch" in line or "the host decides" in line for line in lines), lines
+    forwards, backwards = bodies(lines)
+    assert "gpu_host_number" in forwards
+    if cell in ("basic", "lstm", "peepholes"):  # a product and a kernel each
+        assert [forwards.count(op) for op in ("MatMul", "gpu_placed_nest", "ConcatV2")] == [1, 1, 0], forwards
+        assert [backwards.count(op) for op in ("MatMul", "gpu_placed_nest", "BiasAddGrad")] == [2, 1, 0], backwards
+
+
+@pytest.mark.parametrize("cell", ["basic", "gru", "two layers"])
+def test_lengths(cell: str) -> None:
+    """Rows whose sequence is over keep their state; how often the loop runs depends on what the lengths are."""
+    compared((STEPS, BATCH, 5), cell, UNITS, lengths=[2, 4, 1])
+
+
+def test_both_ways() -> None:
+    """So many steps that one kernel joins them."""
+    compared((9, 2, 3), "lstm", 4, lengths=[3, 9], both_ways=True)
+
+
+@pytest.mark.parametrize("precision", ["bf16", "fp16"])
+@pytest.mark.parametrize("cell", ["basic", "gru"])
+def test_cells_of_16_bits(cell: str, precision: str) -> None:
+    compared((STEPS, BATCH, 5), cell, UNITS, precision)
+
+
+@settings(max_examples=4, deadline=None)
+@given(
+    cell=st.sampled_from(sorted(CELLS)), steps=st.integers(1, 10), batch=st.integers(1, 5), inputs=st.integers(1, 9),
+    units=st.integers(1, 10), learns=st.booleans(), data=st.data(),
+)  # fmt: skip
+def test_layers_of_any_size(
+    cell: str, steps: int, batch: int, inputs: int, units: int, learns: bool, data: st.DataObject
+) -> None:
+    lengths = data.draw(st.none() | st.lists(st.integers(0, steps), min_size=batch, max_size=batch))
+    compared((steps, batch, inputs), cell, units, learns=learns, lengths=lengths)
