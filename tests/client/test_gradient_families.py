@@ -50,9 +50,9 @@ def test_gradient(tf: ModuleType, name: str, known: bool) -> None:
 #: differentiable for TensorFlow, and why not here
 NOT_HERE = {
     "no kernel on a CPU, or only for devices and clusters that are not here": """
-        AllToAll CollectivePermute CopyToMesh CopyToMeshGrad CrossReplicaSum CudnnRNN CudnnRNNV2 CudnnRNNV3
-        NcclAllReduce NcclBroadcast NcclReduce Relayout RelayoutLike TPUEmbeddingActivations XlaClusterOutput XlaEinsum
-        XlaSharding XlaSpmdFullToShardShape XlaSpmdShardToFullShape""",
+        AllToAll CollectivePermute CopyToMesh CopyToMeshGrad CrossReplicaSum NcclAllReduce
+        NcclBroadcast NcclReduce Relayout RelayoutLike TPUEmbeddingActivations XlaClusterOutput XlaEinsum XlaSharding
+        XlaSpmdFullToShardShape XlaSpmdShardToFullShape""",
     "Python's or the debugger's own": """
         _EagerConst DebugGradientIdentity DebugGradientRefIdentity DebugIdentityV2""",
     "its function only returns None: here it has none": """

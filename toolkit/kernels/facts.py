@@ -14,6 +14,14 @@ from toolkit.graph.node import Node
 from toolkit.graph.opdefs import ArgDef
 from toolkit.kernels.device_types import described_by, is_foreign
 
+#: ops that TensorFlow has kernels of for GPUs alone, and that run on CPUs here
+_ALSO_ON_CPU = frozenset(
+    (
+        "CudnnRNN", "CudnnRNNV2", "CudnnRNNV3", "CudnnRNNBackprop", "CudnnRNNBackpropV2", "CudnnRNNBackpropV3",
+        "CudnnRNNParamsSize", "CudnnRNNParamsToCanonical", "CudnnRNNParamsToCanonicalV2", "CudnnRNNCanonicalToParams",
+        "CudnnRNNCanonicalToParamsV2",
+    )
+)  # fmt: skip
 #: whether a device type can run a node
 Availability = Callable[[Node, str], bool]
 
@@ -29,7 +37,8 @@ def _types(names: tuple[str, ...]) -> frozenset[DType]:
 
 
 def has_kernel(node: Node, device_type: str) -> bool:
-    """Whether TensorFlow has a kernel for this node on a device type; whether there is one here, on a plugin's type.
+    """Whether TensorFlow has a kernel for this node on a device type; whether there is one here, on a plugin's type,
+    and of the few ops that TensorFlow has for GPUs alone.
 
     Functions, and ops of which nothing is known, run anywhere; so does an op without any kernel, whose absence
     only the run reports.
@@ -41,6 +50,8 @@ def has_kernel(node: Node, device_type: str) -> bool:
 
         return registry.find(node, device_type) is not None
     if not _facts().get(node.op, {}).get("kernels"):
+        return True
+    if node.op in _ALSO_ON_CPU and device_type == "CPU":
         return True
     return any(_fits(node, entry.get("where")) for entry in registrations(node.op, device_type))
 

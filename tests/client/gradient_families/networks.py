@@ -158,6 +158,20 @@ for _op in ("BlockLSTM", "BlockLSTMV2"):
             *_LSTM,
             why_differences=OTHER_ORDER if _op == "BlockLSTMV2" else "",
         )
+for _op, _mode in (("CudnnRNN", "lstm"), ("CudnnRNNV2", "gru"), ("CudnnRNNV3", "lstm"), ("CudnnRNNV3", "gru")):
+    # 2 layers of 2 units over 3 inputs: matrices of 3 and 2 inputs and 2 of states of each gate, and 2 biases
+    _gates = 4 if _mode == "lstm" else 3
+    case(
+        f"{_op} {_mode}",
+        lambda x, h, c, w, o=_op, m=_mode: ops.function(o)(
+            x, h, c, w, *([gm.constant([4, 2])] if o.endswith("V3") else []), rnn_mode=m
+        )[: 3 if m == "lstm" else 2],
+        floats(4, 2, 3),
+        floats(2, 2, 2),
+        floats(2, 2, 2),
+        floats(_gates * (2 * 3 + 2 * 2 + 2 * (2 * 2) + 4 * 2)),
+        why_differences=NO_KERNEL,
+    )
 
 # -- quantization -----------------------------------------------------------------------------------------
 

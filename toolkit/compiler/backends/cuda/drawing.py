@@ -9,6 +9,7 @@ from toolkit.compiler.ir.operations.calls import Call
 #: do, kernels do on the host
 DRAWS = frozenset({
     "RandomUniform", "RandomStandardNormal", "TruncatedNormal", "RandomUniformInt", "Multinomial",
+    "CudnnRNN", "CudnnRNNV2", "CudnnRNNV3",
 })  # fmt: skip
 #: likewise, from the generator in the variable that their first input names
 GENERATORS = frozenset({
