@@ -30,7 +30,7 @@ _APART = 128
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class BufferPart:
     """A tensor in a buffer: its first element and its shape."""
 
     offset: int
@@ -56,11 +56,11 @@ class LayerParams:
         input_bias, state_bias: [gates * units].
     """
 
-    by_input: Part
-    by_state: Part
-    projection: Part | None
-    input_bias: Part
-    state_bias: Part
+    by_input: BufferPart
+    by_state: BufferPart
+    projection: BufferPart | None
+    input_bias: BufferPart
+    state_bias: BufferPart
 
 
 @dataclass(frozen=True)
@@ -119,20 +119,20 @@ class RecurrentModel:
     def params(self) -> Sequence[LayerParams]:
         """Layer by layer, and in each direction by direction."""
         rows, at = self.gates * self.units, 0
-        matrices: list[list[Part | None]] = []
+        matrices: list[list[BufferPart | None]] = []
         for layer in range(self.layers):
             columns = 0 if self.skips and not layer else self.width(layer)
             for _ in range(self.directions):
-                by_input = Part(at, (rows, columns))
-                by_state = Part(by_input.end, (rows, self.state))
+                by_input = BufferPart(at, (rows, columns))
+                by_state = BufferPart(by_input.end, (rows, self.state))
                 at = by_state.end
-                projection = Part(at, (self.projection, self.units)) if self.projection else None
+                projection = BufferPart(at, (self.projection, self.units)) if self.projection else None
                 at += projection.size if projection else 0
                 matrices.append([by_input, by_state, projection])
         found: list[LayerParams] = []
         for by_input, by_state, projection in matrices:
             if by_input is not None and by_state is not None:
-                biases = (Part(at, (rows,)), Part(at + rows, (rows,)))
+                biases = (BufferPart(at, (rows,)), BufferPart(at + rows, (rows,)))
                 found.append(LayerParams(by_input, by_state, projection, *biases))
             at += 2 * rows
         return found
@@ -143,24 +143,24 @@ class RecurrentModel:
         return self.params[-1].state_bias.end
 
     @cached_property
-    def canonical_weights(self) -> Sequence[Part]:
+    def canonical_weights(self) -> Sequence[BufferPart]:
         """Matrix by matrix, as CudnnRNNParamsToCanonical puts them out."""
-        found: list[Part] = []
+        found: list[BufferPart] = []
         for each in self.params:
             found += self._by_gate(each.by_input) + self._by_gate(each.by_state)
             found += [each.projection] if each.projection else []
         return found
 
     @cached_property
-    def canonical_biases(self) -> Sequence[Part]:
+    def canonical_biases(self) -> Sequence[BufferPart]:
         """Bias by bias."""
         return [
             one for each in self.params for part in (each.input_bias, each.state_bias) for one in self._by_gate(part)
         ]
 
-    def _by_gate(self, part: Part) -> list[Part]:
+    def _by_gate(self, part: BufferPart) -> list[BufferPart]:
         shape = (self.units, *part.shape[1:])
-        return [Part(part.offset + gate * math.prod(shape), shape) for gate in range(self.gates)]
+        return [BufferPart(part.offset + gate * math.prod(shape), shape) for gate in range(self.gates)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,9 +174,9 @@ class LayerReserve:
             order of time.
     """
 
-    gates: Part | None
-    memories: Part | None
-    states: Part
+    gates: BufferPart | None
+    memories: BufferPart | None
+    states: BufferPart
 
 
 @dataclass(frozen=True)
@@ -193,12 +193,12 @@ class Reserve:
     drops: bool
 
     @cached_property
-    def _placed(self) -> tuple[list[LayerReserve], list[Part], list[Part], int]:
+    def _placed(self) -> tuple[list[LayerReserve], list[BufferPart], list[BufferPart], int]:
         model, at = self.model, 0
 
-        def part(*shape: int) -> Part:
+        def part(*shape: int) -> BufferPart:
             nonlocal at
-            made = Part(at, shape)
+            made = BufferPart(at, shape)
             at = -(-made.end // _APART) * _APART
             return made
 
@@ -222,12 +222,12 @@ class Reserve:
         return self._placed[0]
 
     @property
-    def inputs(self) -> Sequence[Part]:
+    def inputs(self) -> Sequence[BufferPart]:
         """[steps, batch, width] of the second layer, the third, and so on, after what was dropped."""
         return self._placed[1]
 
     @property
-    def masks(self) -> Sequence[Part]:
+    def masks(self) -> Sequence[BufferPart]:
         """What these were multiplied by; none where nothing is dropped."""
         return self._placed[2]
 

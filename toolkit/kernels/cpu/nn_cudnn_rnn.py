@@ -21,7 +21,13 @@ from toolkit.kernels.cpu.common import np, require, shape_text, wide
 from toolkit.kernels.cpu.nn_cudnn_cells import GRADIENTS, STEPS, lstm_state
 from toolkit.kernels.cpu.random_basic import RESERVED, guarded
 from toolkit.kernels.random import distributions
-from toolkit.kernels.recurrent_params import LayerParams, Part, RecurrentModel, RecurrentProblem, RecurrentSettings
+from toolkit.kernels.recurrent_params import (
+    BufferPart,
+    LayerParams,
+    RecurrentModel,
+    RecurrentProblem,
+    RecurrentSettings,
+)
 from toolkit.kernels.registry import FLOATING, Compute, KernelNode, Kind, kernel
 from toolkit.kernels.types import Array
 
@@ -63,7 +69,7 @@ class _Layer:
         return x @ self.by_input.T + self.input_bias
 
 
-def part_of(buffer: Array, part: Part) -> Array:
+def part_of(buffer: Array, part: BufferPart) -> Array:
     """A tensor in a flat array, as a view."""
     return buffer[part.offset : part.end].reshape(part.shape)
 
@@ -93,7 +99,7 @@ class Network:
         self._layers = [_Layer(self.model, places, buffer, self._dtype) for places in self.model.params]
         self._active = _active(problem)
 
-    def _saved(self, part: Part) -> Array:
+    def _saved(self, part: BufferPart) -> Array:
         return part_of(self._reserve, part)
 
     def _without_padding(self, x: Array) -> Array:

@@ -22,7 +22,7 @@ LENGTHS_AT_ONCE = 32
 
 
 @dataclass(frozen=True, slots=True)
-class CellKind:
+class RecurrentKind:
     """What the kernels of a network are made for.
 
     Attributes:
@@ -58,7 +58,7 @@ class _Cell:
     Numbers that are first elements are i64.
     """
 
-    def __init__(self, name: str, kind: CellKind):
+    def __init__(self, name: str, kind: RecurrentKind):
         marks = "_skip" * kind.skips + "_project" * kind.projects + "_ends" * kind.ends
         self.k = k = KernelBuilder(f"{name}_{kind.mode}_{kind.type}{marks}", _BLOCK)
         self.kind = kind
@@ -128,7 +128,7 @@ class _Cell:
 
 
 @functools.cache
-def forward_kernel(kind: CellKind) -> SimtKernel:
+def forward_kernel(kind: RecurrentKind) -> SimtKernel:
     """A step of a cell.
 
     Returns:
@@ -210,7 +210,7 @@ class _State:
 
 
 @functools.cache
-def projected_kernel(kind: CellKind) -> SimtKernel:
+def projected_kernel(kind: RecurrentKind) -> SimtKernel:
     """The end of a step whose state is projected.
 
     Returns:
@@ -249,7 +249,7 @@ class _Into:
 
 
 @functools.cache
-def projected_gradient_kernel(kind: CellKind) -> SimtKernel:
+def projected_gradient_kernel(kind: RecurrentKind) -> SimtKernel:
     """The gradient by the state behind a step, before it goes through the projection.
 
     Returns:
@@ -272,7 +272,7 @@ def projected_gradient_kernel(kind: CellKind) -> SimtKernel:
 
 
 @functools.cache
-def gradient_kernel(kind: CellKind) -> SimtKernel:
+def gradient_kernel(kind: RecurrentKind) -> SimtKernel:
     """The gradient of a step of a cell.
 
     Returns:

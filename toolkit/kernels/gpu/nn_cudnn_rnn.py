@@ -30,7 +30,7 @@ from toolkit.kernels.gpu.matmul import product
 from toolkit.kernels.gpu.philox import fill_random
 from toolkit.kernels.gpu.updates import blocks_for, run_dense
 from toolkit.kernels.gpu.variables import plus
-from toolkit.kernels.recurrent_params import LayerParams, LayerReserve, Part, RecurrentProblem, RecurrentSettings
+from toolkit.kernels.recurrent_params import BufferPart, LayerParams, LayerReserve, RecurrentProblem, RecurrentSettings
 from toolkit.kernels.registry import FLOATING, Compute, KernelNode, Kind, kernel
 
 _TYPES = {"T": FLOATING}
@@ -61,9 +61,9 @@ class GpuNetwork:
         self._dtype, self._type = params.dtype, TYPES[params.dtype.name]
         self._lengths = [] if problem.lengths is None else [lengths_tensor(device, problem.lengths)]
 
-    def _kind(self, layer: int) -> kernels.CellKind:
+    def _kind(self, layer: int) -> kernels.RecurrentKind:
         model = self.model
-        return kernels.CellKind(
+        return kernels.RecurrentKind(
             model.mode, self._type, model.skips and not layer, bool(model.projection), bool(self._lengths)
         )
 
@@ -71,7 +71,7 @@ class GpuNetwork:
         """The arguments of kernels where examples end."""
         return [*self._lengths, step.t] if self._lengths else []
 
-    def _part(self, whole: GpuArray, part: Part, shape: tuple[int, ...] | None = None) -> GpuArray:
+    def _part(self, whole: GpuArray, part: BufferPart, shape: tuple[int, ...] | None = None) -> GpuArray:
         """A part of a buffer where libraries take it."""
         shape = part.shape if shape is None else shape
         return aligned(self.device, whole.viewed(self._dtype, shape, part.offset * self._dtype.itemsize))
@@ -146,7 +146,7 @@ class GpuNetwork:
             given = self._part(self._reserve, self.layout.inputs[layer])
         return out, self._stacked(states), self._stacked(memories) if c is not None else None
 
-    def _slot(self, part: Part, at: int) -> GpuArray:
+    def _slot(self, part: BufferPart, at: int) -> GpuArray:
         """One of the states of a layer, as a tensor of [1, batch, width]."""
         shape = (1, *part.shape[1:])
         return self._reserve.viewed(self._dtype, shape, (part.offset + at * math.prod(shape)) * self._dtype.itemsize)
@@ -155,7 +155,7 @@ class GpuNetwork:
         made = joined(self.device, rows, 0)
         return self.device.copied(made) if len(rows) == 1 else made
 
-    def _put(self, part: Part, at: int, value: GpuArray) -> None:
+    def _put(self, part: BufferPart, at: int, value: GpuArray) -> None:
         """Write one of the states of a layer."""
         size = value.size
         place = ElementLayout((size,), (1,), part.offset + at * size)
@@ -205,7 +205,7 @@ class GpuNetwork:
                 )  # fmt: skip
             now = after
 
-    def _first(self, part: Part, at: int) -> int:
+    def _first(self, part: BufferPart, at: int) -> int:
         """The first element of a row of a part of what is left."""
         return part.offset + at * math.prod(part.shape[1:])
 
@@ -318,7 +318,7 @@ class GpuNetwork:
         if not self._kind(layer).skips:
             flat = given.reshaped((rows, given.shape[2]))
             pieces[weights.by_input.offset] = self._flat(self._product(by_input, flat, "TN"))
-        past = Part(self._first(states, 1 if order and order[0].before else 0), (rows, self.model.state))
+        past = BufferPart(self._first(states, 1 if order and order[0].before else 0), (rows, self.model.state))
         pieces[weights.by_state.offset] = self._flat(
             self._product(by_state, self._part(self._reserve, past), "TN")
         )  # fmt: skip
