@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests import tolerance
 from tests.kernels import cudnn_networks
 from tests.kernels.op_suite import Case, run_ours, sample
-from tests.tolerance import likely
 from toolkit.kernels.recurrent_params import RecurrentModel
 
 STEPS, BATCH, INPUTS, UNITS = 4, 3, 5, 6
@@ -152,7 +152,7 @@ CASES = [
 
 def close(found: Any, wanted: Any, dtype: str) -> None:
     # each rounding may grow by what a step multiplies with: weights up to 1 over 12 inputs, slopes below 1
-    bound = 4 * likely(ROUNDINGS, found.dtype)
+    bound = 4 * tolerance.likely(ROUNDINGS, found.dtype)
     scale = max(1.0, float(np.abs(wanted).max(initial=0)))
     np.testing.assert_allclose(found.astype(np.float64), wanted, rtol=0, atol=bound * scale, err_msg=dtype)
 
@@ -245,7 +245,7 @@ def test_dropout_of_everything_leaves_the_biases() -> None:
         "CudnnRNN", [np.zeros((STEPS, BATCH, UNITS)), h[1:], np.zeros(()), np.concatenate(parts)], {"rnn_mode": "gru"}
     )
     assert one.size == alone.inputs[3].size
-    np.testing.assert_allclose(out, run_ours(alone)[0], rtol=0, atol=likely(ROUNDINGS, np.float64))
+    np.testing.assert_allclose(out, run_ours(alone)[0], rtol=0, atol=tolerance.likely(ROUNDINGS, np.float64))
 
 
 def _masks(dropout: float, count: int, seed: int) -> Any:
@@ -264,7 +264,7 @@ def _masks(dropout: float, count: int, seed: int) -> Any:
 def test_dropout_drops_as_often_as_it_says(dropout: float) -> None:
     mask = _masks(dropout, 20, 11)
     kept = mask != 0
-    np.testing.assert_allclose(mask[kept], 1 / (1 - dropout), rtol=likely(2))
+    np.testing.assert_allclose(mask[kept], 1 / (1 - dropout), rtol=tolerance.likely(2))
     # the mean of n draws is within 5 standard deviations, but for one in two million seeds; this one is known
     deviation = (dropout * (1 - dropout) / mask.size) ** 0.5
     assert abs(kept.mean() - (1 - dropout)) < 5 * deviation
@@ -289,6 +289,7 @@ def test_gradient_with_dropout_is_of_what_was_kept() -> None:
 
     step = 1e-6  # central differences of float64: an error of the order of its square, and of rounding over it
     slope = (total(forward.inputs[3] + step * direction) - total(forward.inputs[3] - step * direction)) / (2 * step)
+    # rounding: 2e-16 of sums of about 100, over the step: 1e-8 of a slope of about 1, and some
     np.testing.assert_allclose((by_params * direction).sum(), slope, rtol=1e-6)
 
 
