@@ -166,6 +166,21 @@ class _Libraries:
         return call
 
 
+#: by the name of a kind of `mma`
+_MULTIPLIED = {"tf32": "tf32", "bfloat": "bf16", "half": "fp16"}
+
+
+def _attention(kernel: SimtKernel, blocks: int, arguments: Sequence[Any]) -> Launch:
+    """Of our own kernel (`nn.flash_attention`): two products; the scores are nowhere in memory."""
+    given = dict(zip((each.name.removeprefix("%") for each in kernel.parameters), arguments, strict=True))
+    _, kind, sizes, tile, *_ = kernel.name.split("_")
+    depth, width = map(int, sizes.split("x"))
+    moved = sum(given[name].nbytes for name in ("q", "k", "v", "out", "mask", "log_sums") if name in given)
+    images = blocks // -(-given["rows"] // int(tile.split("x")[0]))
+    flops = 2.0 * images * given["rows"] * given["keys"] * (depth + width)
+    return Launch(kernel.name, blocks, moved, flops, "product", precision=_MULTIPLIED[kind])
+
+
 def _types(of: Any) -> str:
     """The factors' type, and the result's where it is another."""
     return f"{of.dtype} to {of.result}" if of.made else of.dtype
@@ -274,6 +289,9 @@ class PaperContext:
 
     def launch(self, function: Any, blocks: int, arguments: Sequence[Any], stream: Any) -> None:
         kernel = function.kernel
+        if kernel.name.startswith("attention_"):
+            self.note(_attention(kernel, blocks, arguments), stream)
+            return
         pairs = [
             (one, given.nbytes)
             for one, given in zip(kernel.parameters, arguments, strict=True)

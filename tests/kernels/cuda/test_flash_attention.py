@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any, cast
 
 import ml_dtypes
@@ -38,7 +39,9 @@ class _Memory:
 
 
 class _Device:
-    """Launches on the SIMT machine."""
+    """Launches on the SIMT machine; it has one multiprocessor, which any two blocks fill."""
+
+    properties = SimpleNamespace(multiprocessors=1)
 
     def __init__(self) -> None:
         self.launched: list[Any] = []
@@ -276,6 +279,12 @@ def test_where_there_is_a_kernel() -> None:
     assert takes_sizes("bfloat16", 64, MOST_SIZE, tf32=False) and takes_sizes("float32", 16, 80, tf32=True)
     assert not takes_sizes("float32", 64, 64, tf32=False)
     assert not takes_sizes("float16", 64, MOST_SIZE + 1, tf32=False) and not takes_sizes("float16", 8, 64, tf32=True)
+
+
+def test_blocks_are_smaller_where_there_are_few() -> None:
+    arrays, strides = [_Memory(np.zeros(16, np.float32)) for _ in range(4)], [(1 << 18, 64, 128, 1)] * 4
+    for batch, rows in ((8, 64), (32, 128)):
+        assert flash_shape(arrays, (batch, 12, 128, 128, 64, 64), strides, processors=132).rows == rows
 
 
 def test_rows_that_lie_anyhow_are_loaded_one_by_one() -> None:

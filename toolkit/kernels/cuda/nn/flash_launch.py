@@ -42,8 +42,14 @@ def takes_sizes(dtype: str, size: int, value_size: int, *, tf32: bool) -> bool:
 def flash_shape(
     arrays: Sequence[Any], sizes: Sequence[int], strides: Sequence[_Strides], *, mask: Any = None,
     mask_strides: _Strides | None = None, causal: bool = False, keeps: bool = False,
+    processors: int = 1,
 ) -> FlashShape:  # fmt: skip
-    """The kernel that takes these; see `launch_flash`."""
+    """The kernel that takes these; see `launch_flash`.
+
+    Args:
+        processors: multiprocessors of the GPU. Where blocks of twice as many rows would leave some of them without the
+            two blocks that have room there, blocks are smaller.
+    """
     batch, heads, rows, keys, size, value_size = sizes
     number = llvm_type(arrays[0].dtype)
     format = TileFormat(number, joined=True)
@@ -54,7 +60,8 @@ def flash_shape(
     )  # fmt: skip
     out = arrays[3]
     pairs = value_size % 2 == 0 and out.address % (2 * out.dtype.itemsize) == 0 and _in_steps(strides[3], shapes[3], 2)
-    twice = max(size, value_size) <= _TWICE and rows > _WARPS * ROWS
+    large = batch * heads * -(-rows // (2 * _WARPS * ROWS))
+    twice = max(size, value_size) <= _TWICE and rows > _WARPS * ROWS and large >= 2 * processors
     extents = [
         _extent((*shape, columns), own)
         for shape, columns, own in zip(shapes, (size, size, value_size, value_size), strides, strict=True)
@@ -84,8 +91,9 @@ def launch_flash(
         statistics: float32 [batch, heads, rows]; the logarithms of the sums of scores' exponentials are written there.
     """
     shape = flash_shape(
-        arrays, sizes, strides, mask=mask, mask_strides=mask_strides, causal=causal, keeps=statistics is not None
-    )
+        arrays, sizes, strides, mask=mask, mask_strides=mask_strides, causal=causal, keeps=statistics is not None,
+        processors=device.properties.multiprocessors,
+    )  # fmt: skip
     batch, heads, rows, keys = sizes[:4]
     steps = (*[shape.format.vector] * 3, 2 if shape.pairs else 1)
     given = [
