@@ -469,7 +469,7 @@ def test_beside_other_callers_there_is_a_plan_for_fewer_threads(monkeypatch: pyt
         assert built == [None, 2]
         monkeypatch.setattr(TURNS, "threads", 1)
         objects: list[Any] = gc.get_objects()
-        making: list[Any] = [each._making_narrower for each in objects if isinstance(each, planned.CompiledExecutor)]
+        making: list[Any] = [each._making_another for each in objects if isinstance(each, planned.CompiledExecutor)]
         for each in making:
             each.acquire()
         step(value)
@@ -483,4 +483,13 @@ def test_beside_other_callers_there_is_a_plan_for_fewer_threads(monkeypatch: pyt
         monkeypatch.setattr(TURNS, "threads", None)
         step(value)
         assert built == [None, 2, 1]
+        for each in making:
+            each.acquire()
+        monkeypatch.setattr(THREADS, "free", 3)  # another caller makes the plan for what other processes leave now
+        assert np.all(np.abs(step(value) - expected) <= bound)
+        assert built == [None, 2, 1]
+        for each in making:
+            each.release()
+        assert np.all(np.abs(step(value) - expected) <= bound)
+        assert built == [None, 2, 1, 3]
     THREADS.use(None)

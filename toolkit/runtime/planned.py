@@ -72,8 +72,8 @@ class CompiledExecutor:
         self._is_first = settings.once and settings.stages is None
         self._plans: OrderedDict[tuple[Any, ...], Plan | SharedPlan] = OrderedDict()
         self._lock = threading.Lock()
-        self._making_narrower = threading.Lock()
-        free_in_children(self, "_lock", "_making_narrower")
+        self._making_another = threading.Lock()
+        free_in_children(self, "_lock", "_making_another")
         self._rebuilds = 0
         self._gone_plans = self._gone_bytes = 0
         self._generation: tuple[Any, int] | None = None
@@ -95,36 +95,37 @@ class CompiledExecutor:
         return self._threads if chosen else THREADS.free
 
     def _run_beside_others(self, arguments: Sequence[Any], running: DeviceStep, threads: int | None) -> list[Any]:
-        """Execute once while other callers' steps run, by a plan that leaves them processors if there is one.
+        """Execute once while other callers' steps run, by a plan that leaves them processors.
 
-        One caller makes it while the others go on as before. Under a limit of memory there is none.
+        Under a limit of memory there is none.
         """
         key = self._key(arguments)
         wide = self._plans.get(key if threads is None else (*key, threads))
         fewer = None if wide is None or current() is not None else TURNS.narrower(wide.turn)
         if fewer is None or (threads is not None and threads <= fewer):
             return self._run(arguments, running, threads)
-        if (*key, fewer) in self._plans:
-            return self._run(arguments, running, fewer)
-        making = self._making_narrower
-        if not making.acquire(blocking=False):
-            return self._run(arguments, running, threads)
-        try:
-            return self._run(arguments, running, fewer)
-        finally:
-            making.release()
+        return self._run(arguments, running, fewer)
 
-    def _run(self, arguments: Sequence[Any], running: DeviceStep, threads: int | None) -> list[Any]:
-        """Execute once, with so many threads; None for all."""
+    def _run(
+        self, arguments: Sequence[Any], running: DeviceStep, threads: int | None, *, waits: bool = False
+    ) -> list[Any]:
+        """Execute once, with so many threads; None for all.
+
+        Where there is a plan for another number of threads, one caller makes the one for this number, and the others go
+        on with that.
+
+        Args:
+            waits: until the plan is there, whoever makes it.
+        """
         if threads is not None or THREADS.is_set:
             THREADS.use(threads)
         if running.probe is not None and self._is_looked_at(manner := manner_of(running.probe)):
             return self._probed(manner).run(arguments, running)
         if self._unplanned is not None:
             return self._reference().run(arguments, running)
-        key = self._key(arguments)
+        key = shapes = self._key(arguments)
         if threads != self._threads:
-            key = (*key, threads)
+            key = (*shapes, threads)
         plan = self._plans.get(key)
         resources = running.resources
         if plan is None or not plan.holds() or self._generation != (resources, resources.generation):
@@ -135,7 +136,16 @@ class CompiledExecutor:
                 results = self._run_once(arguments, running)
                 if results is not None:
                     return results
-            plan = self._planned(key, arguments, running, threads)
+            other = None if waits or plan is not None else self._other_threads(shapes, resources)
+            if other is None:
+                plan = self._planned(key, arguments, running, threads)
+            elif not (making := self._making_another).acquire(blocking=False):
+                return self._run(arguments, running, other[0], waits=True)
+            else:
+                try:
+                    plan = self._planned(key, arguments, running, threads)
+                finally:
+                    making.release()
             if plan is None:
                 return self._reference().run(arguments, running)
         if running.probe is not None and manner_of(running.probe) is Manner.CHECKED:
@@ -143,6 +153,19 @@ class CompiledExecutor:
 
             return run_checked(plan, self._program, arguments, running)
         return plan.run(arguments, running) if plan.turn is None else TURNS.run(plan, arguments, running)
+
+    def _other_threads(self, shapes: tuple[Any, ...], resources: Any) -> tuple[int | None] | None:
+        """For how many threads there is a plan for these arguments; None where there is none."""
+        if self._generation != (resources, resources.generation):
+            return None
+        for known, plan in list(self._plans.items()):
+            if not plan.holds():
+                continue
+            if known == shapes:
+                return (self._threads,)
+            if known[:-1] == shapes and (known[-1] is None or isinstance(known[-1], int)):
+                return (known[-1],)
+        return None
 
     def _run_once(self, arguments: Sequence[Any], running: DeviceStep) -> list[Any] | None:
         """The results of a first run for which nothing is compiled; None where it is worth compiling."""
