@@ -224,6 +224,25 @@ def test_an_irregular_turn_behind_totals(v2: bool, tf: ModuleType) -> None:
     _both_ways(both, steps)
 
 
+def test_gates_of_gradients_stand_between_a_state_and_its_exit(tf: ModuleType) -> None:
+    """As optimizers ask for them: an Identity that waits for all gradients of an op, in the loop of the gradient."""
+
+    def build(v1: Any) -> None:
+        n, x = v1.placeholder("int32", [], name="n"), v1.placeholder("float32", [4, 3], name="x")
+        w = v1.placeholder("float32", [3, 3], name="w")
+        out = loop(v1, n, lambda i, h: (v1.tanh(v1.matmul(h, w)),), v1.tanh(x))[0]
+        _fetch(v1, out, *v1.gradients(out, [x, w], gate_gradients=True))
+
+    both = Both(tf, build, control_flow_v2=False)
+    random = np.random.default_rng(7)
+    steps = [
+        {"n:0": n, "x:0": random.normal(size=(4, 3)).astype(np.float32),
+         "w:0": random.normal(size=(3, 3)).astype(np.float32)} for n in (3, 0, 5)
+    ]  # fmt: skip
+    lines = _both_ways(both, steps)
+    assert not any("node by node" in line for line in lines), lines
+
+
 @pytest.mark.parametrize("v2", [False, True], ids=["v1", "v2"])
 def test_threads_learn_from_one_session(v2: bool, tf: ModuleType) -> None:
     def build(v1: Any) -> None:

@@ -71,6 +71,33 @@ def newton(x: Any) -> Any:
     return trained(gm.reduce_mean(gm.square(root - 1.0)))
 
 
+def learned_start(x: Any) -> Any:
+    """A loop of TensorFlow 1 whose first state learns, and so does what its iterations take."""
+    a, w = gm.Variable(np.full((4, 3), 1.5, np.float32), use_resource=True), weights()
+    y = gm.while_loop(
+        lambda y: large(y, 0.3), lambda y: [gm.matmul(y, w.value()) * 0.7 + a.value() * 0.01], [x * a.value()]
+    )
+    return trained(gm.reduce_mean(gm.square(y - 0.1)))
+
+
+def beam(x: Any) -> Any:
+    """The best rows go on, each with what it was made of, until they are good enough: the scores of all steps learn."""
+    w = weights()
+    kept = gm.TensorArray(gm.float32, size=20, element_shape=[2])
+
+    def body(i: Any, rows: Any, total: Any, kept: Any) -> list[Any]:
+        more = gm.concat([gm.tanh(gm.matmul(rows, w.value())), rows * 0.5], 0)
+        scores = gm.reduce_sum(gm.square(more), 1) * 0.5 + gm.concat([total, total], 0)
+        best, places = gm.ops.top_kv2(gm.negative(scores), gm.constant(2))
+        return [i + 1, gm.gather(more, places), gm.negative(best), kept.write(i, best)]
+
+    i, rows, total, kept = gm.while_loop(
+        lambda i, rows, total, kept: gm.ops.logical_and(gm.reduce_sum(total) < 1.5, i < 20),
+        body, [gm.constant(0), x[:2], gm.constant([0.0, 0.0]), kept],
+    )  # fmt: skip
+    return trained(gm.reduce_mean(gm.square(rows)) + gm.reduce_mean(total) - gm.reduce_mean(kept.stack()), i)
+
+
 def arrays(x: Any) -> Any:
     """Rows of one array are read, some of them several times, those of another one are written."""
     w = weights()
@@ -100,7 +127,8 @@ def drawn(x: Any) -> Any:
 
 
 GRAPHS: dict[str, Callable[[Any], Sequence[Any]]] = {
-    each.__name__: each for each in (functional, stacks, shrinking, functional_shrinking, newton, arrays, drawn)
+    each.__name__: each
+    for each in (functional, stacks, shrinking, functional_shrinking, newton, learned_start, beam, arrays, drawn)
 }
 
 

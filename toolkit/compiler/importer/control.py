@@ -206,9 +206,13 @@ def _loop(frames: _FrameSteps, frame: StaticFrame) -> FrameLoop:
     }
     state_of = {merge: index for index, merge in enumerate(merges)}
     exits: list[tuple[int, int]] = []
+    leaving: set[int] = set()  # what hands a state on to its Exit, as gates of gradients do
     for position in inside:
         if steps[position].role is Role.EXIT:
             switch, side = steps[position].inputs[0]
+            while steps[switch].role is Role.KERNEL and steps[switch].node.op == "Identity":
+                leaving.add(switch)
+                switch, side = steps[switch].inputs[0]
             merge = steps[switch].inputs[0][0] if switch in switches else -1
             if side != 0 or merge not in state_of:
                 raise UnstructuredError("a loop that is left with something else than its state")
@@ -218,8 +222,11 @@ def _loop(frames: _FrameSteps, frame: StaticFrame) -> FrameLoop:
         needed = {*(src for src, _ in steps[position].inputs), *steps[position].controls}
         if position not in state_of and not needed.isdisjoint(in_first_only):
             raise UnstructuredError("a step that can only run in the first iteration of a loop")
+        leaves = position in leaving or steps[position].role is Role.EXIT
+        if not leaves and not needed.isdisjoint(leaving):
+            raise UnstructuredError("a step that runs only after the last iteration of a loop")
         for src, index in steps[position].inputs:
-            if src in switches and index == 0 and steps[position].role is not Role.EXIT:
+            if src in switches and index == 0 and not leaves:
                 raise UnstructuredError("a step that runs only after the last iteration of a loop")
             if src in state_of and index == 1:
                 raise UnstructuredError("a loop that asks how its state came")
