@@ -81,18 +81,19 @@ def learned_start(x: Any) -> Any:
 
 
 def beam(x: Any) -> Any:
-    """The best rows go on, each with what it was made of, until they are good enough: the scores of all steps learn."""
+    """The best rows go on until they are bad enough; the scores of all of them learn, chosen as they were."""
     w = weights()
-    kept = gm.TensorArray(gm.float32, size=20, element_shape=[2])
+    kept = gm.TensorArray(gm.float32, size=6, element_shape=[2])
 
     def body(i: Any, rows: Any, total: Any, kept: Any) -> list[Any]:
         more = gm.concat([gm.tanh(gm.matmul(rows, w.value())), rows * 0.5], 0)
         scores = gm.reduce_sum(gm.square(more), 1) * 0.5 + gm.concat([total, total], 0)
-        best, places = gm.ops.top_kv2(gm.negative(scores), gm.constant(2))
-        return [i + 1, gm.gather(more, places), gm.negative(best), kept.write(i, best)]
+        places = gm.ops.top_kv2(gm.negative(gm.stop_gradient(scores)), gm.constant(2))[1]
+        best = gm.gather(scores * 1.0, places)
+        return [i + 1, gm.gather(more * 1.0, places), best, kept.write(i, best)]
 
     i, rows, total, kept = gm.while_loop(
-        lambda i, rows, total, kept: gm.ops.logical_and(gm.reduce_sum(total) < 1.5, i < 20),
+        lambda i, rows, total, kept: gm.ops.logical_and(gm.reduce_sum(total) < 0.5, i < 6),
         body, [gm.constant(0), x[:2], gm.constant([0.0, 0.0]), kept],
     )  # fmt: skip
     return trained(gm.reduce_mean(gm.square(rows)) + gm.reduce_mean(total) - gm.reduce_mean(kept.stack()), i)

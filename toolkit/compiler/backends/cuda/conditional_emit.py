@@ -222,6 +222,11 @@ class ConditionalEmitter(CudaEmitter):
         if call.op in IDENTITIES:
             self.line(f"{self.bind(call.output)} = {given}")
             return
+        if self._numbers.is_reshaped(call):
+            reshape, device = self.share("f", conditional_nodes.reshaped), self.share("d", self._device)
+            shape = self.share("k", call.output.shape)
+            self.line(f"{self.bind(call.output)} = {reshape}({device}, {self.read(call.inputs[0])}, {shape})")
+            return
         if is_reduced(call):
             axes, keep = call.inputs[1].constant, bool(call.step.node.attr("keep_dims"))
             reduce = self.share(

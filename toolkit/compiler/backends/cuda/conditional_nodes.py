@@ -182,6 +182,11 @@ def computed_by(
     return compute
 
 
+def reshaped(device: CudaDevice, value: Any, shape: tuple[int, ...]) -> DeviceNumber:
+    """The same numbers in another shape."""
+    return kept(as_number(device, value).reshaped(shape))
+
+
 def reduced_by(device: CudaDevice, op: str, axes: Any, keep: bool) -> Callable[[Any], GpuArray]:
     """What reduces numbers of host memory that the device alone knows.
 

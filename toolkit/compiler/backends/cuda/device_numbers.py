@@ -38,6 +38,7 @@ _COMPUTED = frozenset({"Equal", "NotEqual", "Cast"})
 ASSERT = "Assert"
 #: what is done with stacks, wherever they are kept
 _ENDS = frozenset({STACK_PUSH, STACK_POP})
+_RESHAPES = frozenset({"Reshape", "ExpandDims", "Squeeze"})
 _WHOLE = ("int32", "int64")
 #: reductions whose numbers do not hang on an order, and the types that the host keeps
 _REDUCED = {"Max": _WHOLE, "Min": _WHOLE, "Sum": _WHOLE, "All": ("bool",), "Any": ("bool",)}
@@ -143,7 +144,8 @@ class DeviceNumbers:
             if call.op == GET and call.inputs[2] in self.values:
                 self._refuse(f"{node.name} (TensorListGetItem) takes a shape that the device alone knows")
             return  # an element, or a list: no numbers of host memory
-        if call.op not in IDENTITIES and not _is_computed(call) and not is_reduced(call):
+        known = _is_computed(call) or is_reduced(call) or self.is_reshaped(call)
+        if call.op not in IDENTITIES and not known:
             self._refuse(f"{node.name} ({node.op}) takes a number that the device alone knows")
         self.values.update(call.outputs)
 
@@ -157,6 +159,16 @@ class DeviceNumbers:
         is_number = call.op == STACK_POP and stays_on_host(call.step.node, _DEVICE, 0, output=True)
         if is_number or (call.op == STACK_PUSH and call.inputs[1] in self.values):
             self.values.add(call.output)
+
+    def is_reshaped(self, call: Call) -> bool:
+        """Whether it gives numbers that the device alone knows another shape, which everybody knows."""
+        return (
+            call.op in _RESHAPES
+            and call.inputs[0] in self.values
+            and not any(value in self.values for value in call.inputs[1:])
+            and call.output.shape is not None
+            and call.inputs[0].shape is not None
+        )
 
     def keeps_stack(self, call: Call) -> bool:
         """Whether a call makes or takes a stack that the device keeps."""
