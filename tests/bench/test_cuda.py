@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -11,6 +13,7 @@ from tests.bench.cuda.engines import OURS, load
 from tests.bench.cuda.suite import of_workloads
 from tests.bench.cuda.table import markdown
 from tests.bench.cuda.workloads import PRECISIONS, TINY, WORKLOADS
+from tests.bench.cuda_roofline import estimate
 from tests.bench.measure import NotRun, Row
 
 
@@ -30,6 +33,16 @@ def test_work_is_counted() -> None:
     assert 340e6 < work.bytes < 350e6
     known = card("NVIDIA H100 80GB HBM3")
     assert known is not None and known.least_seconds(work, "f32") > known.least_seconds(work, "bf16")
+
+
+def test_attention_is_estimated_without_scores() -> None:
+    """Of 2 images with 2 heads of 16 numbers and 8 tokens: 2 products forward, 5 backward, and no scores in memory."""
+    found = estimate(replace(TINY["tiny encoder sgd"], precision="bf16"))
+    forward, backward = (each for each in found.launches if each.name.startswith("attention"))
+    tensor, statistics, product = 2 * 2 * 8 * 32, 4 * 2 * 2 * 8, 2 * 2 * 2 * 8 * 8 * 16
+    assert forward.bytes == 4 * tensor + statistics and forward.flops == 2 * product
+    assert backward.bytes == 8 * tensor + statistics and backward.flops == 5 * product
+    assert forward.precision == backward.precision == "bf16" and forward.kind == "product"
 
 
 @pytest.mark.parametrize("name", ["tiny perceptron", "tiny perceptron sgd"])

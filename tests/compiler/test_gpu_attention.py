@@ -52,7 +52,7 @@ def attention(
         y = gm.matmul(gm.reshape(joined, [-1, width]), weights[3])
         if not learning:
             return [y]
-        loss = gm.reduce_sum(y * normal(images * rows, width, seed=30))
+        loss = gm.reduce_sum(gm.square(y) * normal(images * rows, width, seed=30))
         return [y, *gradients([loss], [x, *weights])]
 
     return build

@@ -104,7 +104,7 @@ def find() -> Found:
     parts.append(_package("cuda-bindings", "calls the driver"))
     parts.append(_package("llvmlite", "makes kernels"))
     parts.append(_library("cuBLASLt", "matrix products", "cublaslt"))
-    parts.append(_library("cuDNN", "convolutions", "cudnn_graphs"))
+    parts.append(_library("cuDNN", "convolutions and attention", "cudnn_graphs"))
     lacks = any(part.missing for part in parts[1:])
     return Found(tuple(gpus), missing, tuple(parts), PIP if lacks else "")
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from toolkit.compiler.backends.cuda.attention_gradients import FoundGradients, factor_of, gradients_of
 from toolkit.compiler.backends.cuda.attention_operations import AttentionCall, AttentionGradientCall
 from toolkit.compiler.backends.cuda.attention_sides import (
     Placed,
@@ -21,14 +22,14 @@ from toolkit.compiler.backends.cuda.attention_sides import (
     sides_of,
 )
 from toolkit.compiler.backends.cuda.chains import next_of, times_of
-from toolkit.compiler.backends.cuda.moved_axes import backward, is_of_axes, is_turned, numbers_of, through
+from toolkit.compiler.backends.cuda.moved_axes import backward, is_of_axes, is_turned, through
 from toolkit.compiler.backends.cuda.stored_axes import Axes, packed, transposed
 from toolkit.compiler.ir import relations
 from toolkit.compiler.ir.block import Block
 from toolkit.compiler.ir.operation import Operation
 from toolkit.compiler.ir.operations.calls import Call
 from toolkit.compiler.ir.value import Value
-from toolkit.compiler.transforms.elements import ADDS, scalar_of
+from toolkit.compiler.transforms.elements import ADDS
 from toolkit.kernels.cuda.libraries.attention import Attention, AttentionSizes
 from toolkit.kernels.tensors import F32
 
@@ -56,36 +57,6 @@ def form_attention(
     for softmax in found:
         if not refused(softmax):
             _Forming(block, refused, times, wanted, softmax).run()
-
-
-@dataclass
-class _Gradients:
-    """Attributes:
-    members: the operations, products aside.
-    by_shares: makes the gradient by the softmax, of that by the result and the values.
-    by_values: makes the gradient by the values.
-    by_queries, by_keys: make these, where somebody wants them.
-    d_out: the gradient by the result.
-    """
-
-    members: list[Operation]
-    by_shares: Operation
-    by_values: Operation
-    by_queries: Operation | None
-    by_keys: Operation | None
-    d_out: Side
-    dv: Side
-    dq: Side | None
-    dk: Side | None
-
-    @property
-    def operations(self) -> list[Operation]:
-        products = (self.by_shares, self.by_values, self.by_queries, self.by_keys)
-        return [*self.members, *(each for each in products if each is not None)]
-
-    def first(self, positions: dict[Operation, int]) -> Operation:
-        """The operation that all others but those before the softmax follow."""
-        return min(self.by_shares, self.by_values, key=positions.__getitem__)
 
 
 @dataclass
@@ -126,7 +97,7 @@ class _Forming:
             return
         gradients = None
         if len(shares.users) > 1:
-            gradients = self._gradients(keys, *second, factor)
+            gradients = gradients_of(shares, second[0], keys, second[1], factor, self._is_beside)
             if gradients is None or set(shares.users) - {second[0], *gradients.operations}:
                 return
         elif shares.users[second[0]] != 1:
@@ -153,7 +124,7 @@ class _Forming:
             members.insert(0, at)
             scores, mask = added
             at = self._alone(scores, at)
-        factor = None if at is None else _factor(at)
+        factor = None if at is None else factor_of(at)
         if at is not None and factor is not None:
             members.insert(0, at)
             at = self._alone(factor[0], at)
@@ -172,80 +143,11 @@ class _Forming:
             producer = self._alone(scores, add)
             if producer is None or scores.shape != add.output.shape or mask.dtype != F32 or mask.shape is None:
                 continue
-            factor = _factor(producer)
+            factor = factor_of(producer)
             inner = producer if factor is None else self._alone(factor[0], producer)
             if inner is not None and sides_of(inner, inner.output) is not None:
                 return scores, mask
         return None
-
-    def _gradients(self, keys: Sides, second: Operation, values: Sides, factor: float) -> _Gradients | None:
-        """The gradients of an attention, if they are all that takes its softmax besides."""
-        shares = self._softmax.output
-        found = [(each, sides) for each in shares.users if each is not second and (sides := sides_of(each, shares))]
-        if len(found) != 1 or found[0][1].keys.value is not found[0][0].output:
-            return None
-        by_values, beside_values = found[0]
-        others = [each for each in shares.users if each not in (second, by_values)]
-        last = next((each for each in others if _difference(each, shares) is not None), None)
-        if last is None or len(others) != 2:
-            return None
-        difference = _difference(last, shares)
-        assert difference is not None
-        d_shares = difference.inputs[0]
-        total = difference.inputs[1].producer
-        if total is None or total.op != "Sum" or not self._sums_rows(total):
-            return None
-        times = total.inputs[0].producer
-        if times not in others or times is last or set(times.inputs) != {shares, d_shares}:
-            return None
-        by_shares = d_shares.producer
-        beside_shares = None if by_shares is None else sides_of(by_shares, d_shares)
-        if by_shares is None or beside_shares is None or set(d_shares.users) != {times, difference}:
-            return None
-        if beside_shares.keys.value is not values.keys.value or beside_shares.keys.order != values.keys.order:
-            return None
-        d_out = beside_shares.rows
-        if d_out.value is not beside_values.rows.value or d_out.order != beside_values.rows.order:
-            return None
-        members = [times, total, difference, last]
-        inner = [(times, total), (total, difference), (difference, last)]
-        if any(self._seen(one.output) or set(one.output.users) != {other} for one, other in inner):
-            return None
-        if self._seen(d_shares):
-            return None
-        d_scores = last.output
-        if factor != 1.0:
-            scaled = d_scores.sole_user
-            found_factor = None if scaled is None else _factor(scaled)
-            if scaled is None or found_factor is None or found_factor != (d_scores, factor):
-                return None
-            members.append(scaled)
-            d_scores = scaled.output
-        by_queries = by_keys = None
-        dq = dk = None
-        for user in d_scores.users:
-            sides = sides_of(user, d_scores)
-            if sides is None:
-                return None
-            if sides.rows.value is user.output and sides.keys == keys.keys and by_queries is None:
-                by_queries, dq = user, sides.rows
-            elif sides.keys.value is user.output and sides.rows == keys.rows and by_keys is None:
-                by_keys, dk = user, sides.keys
-            else:
-                return None
-        made = _Gradients(members, by_shares, by_values, by_queries, by_keys, d_out, beside_values.keys, dq, dk)
-        if self._seen(d_scores) or not all(map(self._is_beside, made.operations)):
-            return None
-        return made
-
-    def _seen(self, value: Value) -> bool:
-        return value.is_result or value.is_predicate
-
-    def _sums_rows(self, total: Operation) -> bool:
-        """Whether it sums over the last axis, which stays as one of one place."""
-        shape = total.inputs[0].shape or ()
-        axes = numbers_of(total.inputs[1]) if len(total.inputs) == 2 else None
-        return axes is not None and axes in ((-1,), (len(shape) - 1,)) and total.output.shape == (*shape[:-1], 1)
 
     # -- how it lies
 
@@ -289,7 +191,7 @@ class _Forming:
 
     def _form(
         self, members: list[Operation], second: Operation, first: Sides, values: Sides, mask: Value | None,
-        factor: float, gradients: _Gradients | None,
+        factor: float, gradients: FoundGradients | None,
     ) -> None:  # fmt: skip
         q, k, v = self._read(first.rows), self._read(first.keys), self._read(values.keys)
         out = self._written(second, values.rows)
@@ -348,7 +250,7 @@ class _Forming:
             gone += behind
         self._remove(gone, call.inputs)
 
-    def _made(self, gradients: _Gradients, first: Sides, sizes: tuple[int, int]) -> list[_Made]:
+    def _made(self, gradients: FoundGradients, first: Sides, sizes: tuple[int, int]) -> list[_Made]:
         """The gradients by queries, keys and values; those that nobody wants are written all the same."""
         found: list[_Made] = []
         for operation, side, like in (
@@ -364,7 +266,7 @@ class _Forming:
                 found.append(_Made(Value(F32, ordered), packed(ordered)))
         return found
 
-    def _can_be_together(self, second: Operation, gradients: _Gradients) -> bool:
+    def _can_be_together(self, second: Operation, gradients: FoundGradients) -> bool:
         """Whether all that the gradients take is there before the first of them."""
         positions = self._block.positions()
         first = positions[gradients.first(positions)]
@@ -384,28 +286,6 @@ class _Forming:
                 continue
             waiting.update(producer.inputs)
             self._block.erase(producer)
-
-
-def _factor(operation: Operation) -> tuple[Value, float] | None:
-    """What an operation multiplies with a number that it always is, and that number."""
-    if not isinstance(operation, Call) or operation.op not in ("Mul", "RealDiv") or len(operation.inputs) != 2:
-        return None
-    first, second = operation.inputs
-    number = scalar_of(second)
-    if operation.op == "RealDiv":
-        return None if not number else (first, 1.0 / number)
-    if number is None:
-        first, number = second, scalar_of(first)
-    return None if number is None or first.shape != operation.output.shape else (first, number)
-
-
-def _difference(operation: Operation, shares: Value) -> Operation | None:
-    """Of a softmax's gradient, shares * (d_shares - a sum), what is in brackets; None where it is none."""
-    if operation.op != "Mul" or len(operation.inputs) != 2 or shares not in operation.inputs:
-        return None
-    other = operation.inputs[1] if operation.inputs[0] is shares else operation.inputs[0]
-    made = other.producer
-    return made if made is not None and made.op == "Sub" else None
 
 
 def _mask_axes(mask: Value | None, shape: tuple[int, ...]) -> Axes | None:
