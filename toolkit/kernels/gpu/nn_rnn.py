@@ -14,11 +14,13 @@ from typing import Any
 
 from toolkit.errors import InvalidArgumentError
 from toolkit.graph import dtypes
+from toolkit.kernels.cpu.common import np
 from toolkit.kernels.cpu.native import functions
 from toolkit.kernels.cpu.native.code import Lanes
 from toolkit.kernels.cpu.nn_rnn import check_gru, check_lstm, steps_of
 from toolkit.kernels.cuda.device import CudaDevice, device_of
 from toolkit.kernels.cuda.memory import GpuArray
+from toolkit.kernels.cuda.products import multiply
 from toolkit.kernels.cuda.simt.builder import KernelBuilder
 from toolkit.kernels.cuda.simt.ir import TYPES, SimtKernel
 from toolkit.kernels.gpu.cells import aligned
@@ -78,26 +80,43 @@ class _Cell:
 
 
 @functools.cache
-def _lstm_kernel(settings: _Settings, clips: bool) -> SimtKernel:
-    """A step from the gates before activation, without bias."""
-    cell = _Cell("lstm" + "_clip" * clips, settings)
+def _lstm_kernel(settings: _Settings, clips: bool, of_layer: bool) -> SimtKernel:
+    """A step from the gates before activation, without bias.
+
+    Args:
+        of_layer: the gates are the sum of those by the inputs of all steps, of which this step's begin at 4 `first`,
+            and of those by the state, in float32; outputs are of all steps too, and this step's begin at `first`; h
+            goes to `now` as well.
+    """
+    cell = _Cell("lstm" + "_clip" * clips + "_layer" * of_layer, settings)
     k, type = cell.k, settings.type
-    gates, previous, bias = (k.buffer(name, type) for name in ("gates", "previous", "bias"))
+    gates = k.buffer("gates", "float" if of_layer else type)
+    by_state = k.buffer("by_state", "float") if of_layer else None
+    previous, bias = (k.buffer(name, type) for name in ("previous", "bias"))
     peepholes = [k.buffer(name, type) for name in ("wci", "wcf", "wco")] if settings.peepholes else []
     out = [k.buffer(name, type, written=True) for name in _OUTPUTS]
+    now = k.buffer("now", type, written=True) if of_layer else None
+    first, past_first = (k.scalar("first", "i64"), k.scalar("past", "i64")) if of_layer else (None, None)
     n, width = k.scalar("n", "i32"), k.scalar("width", "i32")
     forget, clip = k.scalar("forget", "float"), k.scalar("clip", "float")
     at = k.global_thread()
+
+    def behind(start: Lanes | None, place: Lanes, times: int = 1) -> Lanes:
+        return place if start is None else k.add(k.mul(start, k.number(times, "i64")), k.convert(place, "i64"))
+
     with k.when(k.compare("slt", at, n)):
         row, column = k.div(at, width), k.rem(at, width)
         zero = k.number(0, "i32")
 
         def before(quarter: str) -> Lanes:
-            given = cell.load(gates, cell.gate(row, column, width, quarter))
+            place = cell.gate(row, column, width, quarter)
+            given = cell.load(gates, behind(first, place, 4))
+            if by_state is not None:
+                given = k.add(given, cell.load(by_state, place))
             return k.add(given, cell.load(bias, cell.gate(zero, column, width, quarter)))
 
         i, c, f, o = (before(quarter) for quarter in "icfo")
-        past = cell.load(previous, at)
+        past = cell.load(previous, behind(past_first, at))
         if peepholes:
             i = k.add(i, k.mul(past, cell.load(peepholes[0], column)))
             f = k.add(f, k.mul(past, cell.load(peepholes[1], column)))
@@ -110,8 +129,11 @@ def _lstm_kernel(settings: _Settings, clips: bool) -> SimtKernel:
         if peepholes:
             o = k.add(o, k.mul(cs, cell.load(peepholes[2], column)))
         o, co = functions.sigmoid(k, o), functions.tanh(k, cs)
-        for buffer, value in zip(out, (i, cs, f, o, ci, co, k.mul(co, o)), strict=True):
-            cell.store(buffer, at, value)
+        h = k.mul(co, o)
+        for buffer, value in zip(out, (i, cs, f, o, ci, co, h), strict=True):
+            cell.store(buffer, behind(first, at), value)
+        if now is not None:
+            cell.store(now, at, h)
     return k.finish()
 
 
@@ -218,11 +240,35 @@ class _Lstm:
         gates = _multiplied(device, _beside(device, x, h), self.w)
         out = [device.empty(previous.shape, previous.dtype) for _ in _OUTPUTS]
         if previous.size:
-            kernel = _lstm_kernel(self._settings, self._clip > 0)
+            kernel = _lstm_kernel(self._settings, self._clip > 0, of_layer=False)
             numbers = (previous.size, previous.shape[1], self._forget, self._clip)
             blocks = blocks_for(previous.size)
             device.launch(kernel, blocks, gates, previous, self.bias, *self.peepholes, *out, *numbers)
         return out
+
+    def layer(self, x: GpuArray, previous: GpuArray, h: GpuArray, out: Sequence[GpuArray]) -> None:
+        """All steps of x (time, batch, inputs), written to the first rows of i, cs, f, o, ci, co, h.
+
+        The product by the inputs is one for all steps; both it and that by the state are added up in float32.
+        """
+        device, (steps, batch, inputs), cell = self._device, x.shape, previous.shape[1]
+        kernel, count, dtype = _lstm_kernel(self._settings, self._clip > 0, of_layer=True), previous.size, x.dtype
+        if not steps or not count:
+            return
+        rows = 4 * cell
+        gates = device.zeros((steps * batch, rows), np.float32)
+        if inputs:
+            by_x = self.w.viewed(dtype, (inputs, rows))
+            multiply(device, x.reshaped((steps * batch, inputs)), by_x, gates, (steps * batch, rows, inputs))
+        by_h = aligned(device, self.w.viewed(dtype, (cell, rows), inputs * rows * dtype.itemsize))
+        past, past_first = previous, 0
+        for step in range(steps):
+            by_state, now = device.empty((batch, rows), np.float32), device.empty(h.shape, dtype)
+            multiply(device, h, by_h, by_state, (batch, rows, cell))
+            given = (gates, by_state, past, self.bias, *self.peepholes, *out, now)
+            numbers = (step * count, past_first, count, cell, self._forget, self._clip)
+            device.launch(kernel, blocks_for(count), *given, *numbers)
+            h, past, past_first = now, out[1], step * count
 
     def back(
         self, previous: GpuArray, saved: Sequence[GpuArray], grads: Sequence[GpuArray], more: Sequence[GpuArray] = ()
@@ -295,18 +341,11 @@ def block_lstm(op: KernelNode) -> Compute:
         steps = steps_of(most, x)
         first = x.viewed(x.dtype, x.shape[1:]) if x.shape[0] else device.zeros(x.shape[1:], x.dtype)
         check_lstm(first, previous, h, w, rest[:3], rest[3], op.attr("use_peephole"))
-        lstm = _Lstm(op, device, (w, *rest))
-        found: list[list[GpuArray]] = []
-        for step in range(steps):
-            values = lstm.step(_row(device, x, step), previous, h)
-            found.append(values)
-            previous, h = values[1], values[6]
-        inner = previous.shape
-        unset = [device.zeros((x.shape[0] - steps, *inner), x.dtype)] if steps < x.shape[0] or not steps else []
-        return [
-            joined(device, [*(each[at].reshaped((1, *inner)) for each in found), *unset], 0)
-            for at in range(len(_OUTPUTS))
-        ]
+        make = device.zeros if steps < x.shape[0] else device.empty
+        out = [make((x.shape[0], *previous.shape), x.dtype) for _ in _OUTPUTS]
+        used = x if steps == x.shape[0] else x.viewed(x.dtype, (steps, *x.shape[1:]))
+        _Lstm(op, device, (w, *rest)).layer(used, previous, h, out)
+        return out
 
     return compute
 
