@@ -9,6 +9,7 @@ import gc
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Protocol, TypeAlias
 
@@ -32,8 +33,14 @@ from toolkit.runtime.probes.base import Manner, manner_of
 from toolkit.runtime.step import DeviceStep
 from toolkit.runtime.turns import TURNS
 
-_MAX_PLANS = 16  # per program; the oldest goes
+#: plans of a program that are kept whatever they take besides arenas and packed constants, and that are kept at most;
+#: of more the one goes that has not been used for longest. Sentences of 5 to 35 words in batches of 1 to 5 are more
+#: shapes than the former, and each step would be compiled anew: 74 milliseconds of a processor in place of 4
+_FEW_PLANS, _MAX_PLANS = 16, 256
 _MAX_BYTES = 1 << 29  # of arenas and packed constants of a program's plans, beyond the newest
+#: what a plan takes besides, for each operation: 8.2 MB were measured of a MobileNetV3's with 96 of them, most of them
+#: primitives (an attention decoder's, with 25 and two loops, took 0.76)
+_OPERATION_BYTES = 88 << 10
 _COLLECT_BYTES = 1 << 26  # of plans that are gone, after which their memory is given back
 _COLLECT_PLANS = 128  # likewise plans: looking for garbage takes as long as a hundred small steps
 _MAX_DEAD = 8  # plans for arguments of which some are dead
@@ -148,6 +155,9 @@ class CompiledExecutor:
                     making.release()
             if plan is None:
                 return self._reference().run(arguments, running)
+        elif len(self._plans) > _FEW_PLANS:
+            with suppress(KeyError):  # another thread has dropped it this very moment
+                self._plans.move_to_end(key)
         if running.probe is not None and manner_of(running.probe) is Manner.CHECKED:
             from toolkit.runtime.checked import run_checked
 
@@ -319,18 +329,22 @@ class CompiledExecutor:
             if current() is not None:
                 plan.make_ready()
             self._plans[key] = plan
-            while len(self._plans) > 1 and (len(self._plans) > _MAX_PLANS or self._held() > _MAX_BYTES):
+            while len(self._plans) > 1 and self._are_too_many():
                 self._let_go(self._plans.popitem(last=False)[1])
             return plan
 
-    def _held(self) -> int:
-        """Bytes of all plans; a packed constant that several have counts once."""
+    def _are_too_many(self) -> bool:
+        """Whether a plan has to go; a packed constant that several have counts once."""
         packed: dict[int, int] = {}
-        arenas = 0
-        for plan in self._plans.values():
+        arenas = besides = 0
+        plans = list(self._plans.values())  # other threads change their order
+        for plan in plans:
             packed |= plan.packed
             arenas += plan.emitted.layout.size
-        return arenas + sum(packed.values())
+            besides += _OPERATION_BYTES * len(plan.emitted.block.operations)
+        held = arenas + sum(packed.values())
+        few = len(plans) <= _FEW_PLANS
+        return len(plans) > _MAX_PLANS or held > _MAX_BYTES or (not few and held + besides > _MAX_BYTES)
 
     def _let_go(self, plan: Plan | SharedPlan) -> None:
         """Have memory given back once it is much: plans are full of cycles, and the collector does not see sizes."""
