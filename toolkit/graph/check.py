@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from schemas.attr_value_pb2 import AttrValue
-from toolkit.errors import GraphError, GraphmillError, UsageError, did_you_mean
+from toolkit.errors import GraphError, GraphmillError, Hints, UsageError
 from toolkit.graph import dtypes, opdefs, typed
 from toolkit.graph.device import DeviceSpec
 from toolkit.graph.dtypes import DType
@@ -122,8 +122,9 @@ def _check_all(graph: Graph) -> Iterator[GraphFinding]:
     if _is_proved(graph):
         return
     backward: list[Node] = []
+    hints = Hints()
     for node in _unproved(graph, backward):
-        yield from check_node(node)
+        yield from check_node(node, hints)
     if not any(map(_reads_ahead, backward)):
         return
     try:
@@ -136,8 +137,9 @@ def check_nodes(graph: Graph) -> Iterator[GraphFinding]:
     """Everything that is wrong with the nodes of a graph and the edges between them, in order."""
     if _is_proved(graph):
         return
+    hints = Hints()
     for node in _unproved(graph, []):
-        yield from check_node(node)
+        yield from check_node(node, hints)
 
 
 def _is_proved(graph: Graph) -> bool:
@@ -302,9 +304,13 @@ def _check_versions(graph: Graph) -> Iterator[GraphFinding]:
         yield GraphFinding("producer", f"the graph's producer version is {versions.producer}; it must not be negative")
 
 
-def check_node(node: Node) -> Iterator[GraphFinding]:
-    """Everything that is wrong with one node and the edges into it."""
-    name = node.name
+def check_node(node: Node, hints: Hints | None = None) -> Iterator[GraphFinding]:
+    """Everything that is wrong with one node and the edges into it.
+
+    Args:
+        hints: what several nodes share, where many are looked at.
+    """
+    name, hints = node.name, hints or Hints()
     if not _NAME.match(name):
         yield GraphFinding(
             "name", f"'{name}' is not a node name: letters, digits and _ . - / > \\, the first a letter, digit or .",
@@ -316,19 +322,19 @@ def check_node(node: Node) -> Iterator[GraphFinding]:
         yield GraphFinding("unknown-op", problem, name)
         return
     bad_attrs = False
-    for finding in check_definition(node, op_def):
+    for finding in check_definition(node, op_def, hints):
         bad_attrs = bad_attrs or (finding.level == ERROR and finding.code != "deprecated")
         yield finding
     if node.device:
-        yield from check_device(node)
+        yield from check_device(node, hints)
     if not bad_attrs:
         yield from check_inputs(node, op_def)
-    yield from _check_colocation(node)
+    yield from _check_colocation(node, hints)
     if node.op == "Const" and not bad_attrs:
         yield from _check_const(node)
 
 
-def check_definition(node: Node, op_def: OpDef) -> Iterator[GraphFinding]:
+def check_definition(node: Node, op_def: OpDef, hints: Hints | None = None) -> Iterator[GraphFinding]:
     """What a node's op, alone, has against it: that it was removed, and values of attributes."""
     if op_def.deprecated_at and node.graph.versions.producer >= op_def.deprecated_at:
         yield GraphFinding(
@@ -337,10 +343,10 @@ def check_definition(node: Node, op_def: OpDef) -> Iterator[GraphFinding]:
             f"version {node.graph.versions.producer}: {op_def.deprecation}",
             node.name,
         )
-    yield from _check_attrs(node, op_def)
+    yield from _check_attrs(node, op_def, hints or Hints())
 
 
-def check_device(node: Node) -> Iterator[GraphFinding]:
+def check_device(node: Node, hints: Hints | None = None) -> Iterator[GraphFinding]:
     """The importer reads device names loosely; the placer, when the graph runs, does not.
 
     "@node", that node's device, is what the first versions of TensorFlow wrote; today's do not read it.
@@ -351,7 +357,7 @@ def check_device(node: Node) -> Iterator[GraphFinding]:
             told = f"its device is that of '{name}', which TensorFlow does not read; graphmill place finds it"
             yield GraphFinding("device", told, node.name, RUNTIME)
         else:
-            hint = did_you_mean(name, (each.name for each in node.graph))
+            hint = (hints or Hints())(name, (each.name for each in node.graph))
             told = f"its device '@{name}' is that of a node that does not exist{hint}"
             yield GraphFinding("device", told, node.name)
         return
@@ -384,7 +390,7 @@ def check_device(node: Node) -> Iterator[GraphFinding]:
 # -- attributes ------------------------------------------------------------------------------------------
 
 
-def _check_attrs(node: Node, op_def: OpDef) -> Iterator[GraphFinding]:
+def _check_attrs(node: Node, op_def: OpDef, hints: Hints) -> Iterator[GraphFinding]:
     for name, definition in op_def.attrs.items():
         proto = node.attr_head(name)
         if proto is None:
@@ -395,13 +401,13 @@ def _check_attrs(node: Node, op_def: OpDef) -> Iterator[GraphFinding]:
         if problem is not None:
             yield GraphFinding("attr", f"attribute '{name}' of {node.op} {problem}", node.name)
         elif definition.type in ("func", "list(func)"):
-            yield from _check_functions(node, name, proto)
+            yield from _check_functions(node, name, proto, hints)
 
 
-def _check_functions(node: Node, name: str, proto: AttrValue) -> Iterator[GraphFinding]:
+def _check_functions(node: Node, name: str, proto: AttrValue, hints: Hints) -> Iterator[GraphFinding]:
     for ref in [proto.func] if proto.WhichOneof("value") == "func" else proto.list.func:
         if ref.name and ref.name not in node.graph.library and opdefs.find(ref.name) is None:
-            hint = did_you_mean(ref.name, node.graph.library)
+            hint = hints(ref.name, node.graph.library)
             yield GraphFinding(
                 "missing-function", f"attribute '{name}' calls the function '{ref.name}', which is not there{hint}",
                 node.name, RUNTIME,
@@ -453,10 +459,10 @@ def compatible(wanted: DType, given: DType) -> bool:
     return given is wanted or given.base is wanted
 
 
-def _check_colocation(node: Node) -> Iterator[GraphFinding]:
+def _check_colocation(node: Node, hints: Hints) -> Iterator[GraphFinding]:
     for text in colocations(node):
         if text not in node.graph:
-            hint = did_you_mean(text, (n.name for n in node.graph.nodes))
+            hint = hints(text, (n.name for n in node.graph.nodes))
             yield GraphFinding(
                 "colocation", f"it is to be placed with '{text}' (loc:@{text}), which does not exist{hint}", node.name
             )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from toolkit.errors import did_you_mean
+from toolkit.errors import Hints
 from toolkit.passes.validate.finding import Severity
 from toolkit.passes.validate.registry import Problem, Rule, family
 from toolkit.passes.validate.subject import Subject
@@ -39,10 +39,10 @@ def structure(subject: Subject) -> Iterator[Problem]:
             more = f" and {len(cycle) - _SHOWN} more" if len(cycle) > _SHOWN else ""
             message = f"{len(cycle)} node(s) form a cycle outside a loop: {shown}{more}"
             yield Problem("structure/cycle", message, cycle[0].name, body.function)
-    graph = subject.graph
+    graph, hints = subject.graph, Hints()
     for key, values in subject.meta.collections.items():
         for value in values:
             name = value.partition(":")[0] if isinstance(value, str) else ""
             if name and name not in graph:
-                hint = did_you_mean(name, (node.name for node in graph.nodes))
+                hint = hints(name, (node.name for node in graph.nodes))
                 yield Problem("structure/collection", f"collection '{key}' lists '{value}', which does not exist{hint}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 
-from toolkit.errors import did_you_mean
+from toolkit.errors import Hints
 from toolkit.formats.detect import ModelKind
 from toolkit.graph.attrs import FuncRef
 from toolkit.graph.node import Node
@@ -48,7 +48,7 @@ def _collections(subject: Subject) -> Iterator[Problem]:
 
     from schemas.variable_pb2 import VariableDef
 
-    graph = subject.graph
+    graph, hints = subject.graph, Hints()
     for key in _LISTS:
         for data in subject.meta.collections.get(key, ()):
             if not isinstance(data, bytes):
@@ -61,7 +61,7 @@ def _collections(subject: Subject) -> Iterator[Problem]:
             for field in ("variable_name", "initializer_name", "snapshot_name", "initial_value_name"):
                 name = getattr(definition, field).partition(":")[0]
                 if name and name not in graph:
-                    hint = did_you_mean(name, (node.name for node in graph.nodes))
+                    hint = hints(name, (node.name for node in graph.nodes))
                     message = f"the collection '{key}' gives '{name}' as {field}, which does not exist{hint}"
                     yield Problem("variables/collection", message, definition.variable_name.partition(":")[0] or None)
 
