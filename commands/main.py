@@ -228,6 +228,8 @@ def _failed(error: Exception, args: Sequence[str]) -> int:
         return max(_exit_code(each, args) for each in error.errors)
     if isinstance(error, GraphmillError):
         return _fail(str(error), _exit_code(error, args))
+    if isinstance(error, ImportError | OSError) and _NO_ROOM.search(str(error)):  # the dynamic linker's words
+        return _fail(f"there is not enough memory: {error}", FAILED_EXIT)
     if isinstance(error, OSError):
         if not error.filename:
             _leave_pipe()  # what it still holds would fail again
@@ -237,6 +239,10 @@ def _failed(error: Exception, args: Sequence[str]) -> int:
         return _fail(f"'{error.object}' is not UTF-8 text", USAGE_EXIT)
     _show_traceback(error)
     return _fail(str(BugError(f"graphmill {next(iter(args), '')}".rstrip(), error)), BugError.exit_code)
+
+
+#: what a library that finds no room in the address space (`ulimit -v`) fails with
+_NO_ROOM = re.compile("failed to map segment from shared object$|cannot create shared object descriptor")
 
 
 def _show_traceback(error: BaseException) -> None:

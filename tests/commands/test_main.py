@@ -124,6 +124,13 @@ def test_a_reader_that_leaves_is_no_error(tmp_path: Path) -> None:
     [
         (MemoryError(), 3, "there is not enough memory"),
         (MemoryError("Unable to allocate 8.00 EiB"), 3, "there is not enough memory: Unable to allocate 8.00 EiB"),
+        (
+            ImportError("/lib/numbers.so: failed to map segment from shared object"),
+            3,
+            "there is not enough memory: /lib/numbers.so: failed to map",
+        ),
+        (OSError("/lib/dnn.so: failed to map segment from shared object"), 3, "there is not enough memory: /lib/dnn"),
+        (ImportError("/lib/numbers.so: invalid ELF header"), 70, "internal error in graphmill ops: ImportError: /lib"),
         (RecursionError("maximum recursion depth exceeded"), 3, "the input is nested too deeply"),
         (KeyError("x"), 70, "internal error in graphmill ops: KeyError: 'x'; this is a bug of graphmill, please"),
         (AssertionError(), 70, "internal error in graphmill ops: AssertionError; this is a bug"),
