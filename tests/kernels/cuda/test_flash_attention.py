@@ -315,6 +315,7 @@ _SHAPES = [
         (True, number, "", False, False, False, "i32"), (True, number, "float", True, False, True, "i32"),
         (True, "float", "float", False, True, False, "i32"), (False, number, "float", True, True, True, "i32"),
     ]
+    if joined or tile[2] == 1
 ]  # fmt: skip
 
 

@@ -13,7 +13,8 @@ from toolkit.kernels.cuda.simt.matrix import ROWS
 #: numbers of a query and of a value: with more, sums and queries do not fit into registers; fewer would be filled up
 #: with zeros
 LEAST_SIZE, MOST_SIZE = 16, 128
-#: with at most so many, a warp has twice 16 rows: what it reads of keys and values is used twice
+#: with at most so many, a warp has twice 16 rows: what it reads of keys and values is used twice. Where numbers are
+#: loaded one by one, their places take the registers that this needs (24 bytes of them were in memory on sm_100)
 _TWICE = 64
 #: keys of a tile, by the type of numbers and by whether warps have twice 16 rows: more would not fit into registers
 _KEYS = {
@@ -61,7 +62,7 @@ def flash_shape(
     out = arrays[3]
     pairs = value_size % 2 == 0 and out.address % (2 * out.dtype.itemsize) == 0 and _in_steps(strides[3], shapes[3], 2)
     large = batch * heads * -(-rows // (2 * _WARPS * ROWS))
-    twice = max(size, value_size) <= _TWICE and rows > _WARPS * ROWS and large >= 2 * processors
+    twice = joined and max(size, value_size) <= _TWICE and rows > _WARPS * ROWS and large >= 2 * processors
     extents = [
         _extent((*shape, columns), own)
         for shape, columns, own in zip(shapes, (size, size, value_size, value_size), strides, strict=True)
