@@ -54,6 +54,8 @@ def compute_on_host(block: Block, refused: Refused) -> None:
     for operation in block.operations:
         for region in operation.regions():
             compute_on_host(region, refused)
+    if any(isinstance(each, Call) and each.op == COPY_IN and each.output.shape != () for each in block.walk()):
+        return  # what is copied in cannot be recorded where the host decides: the device had better do so
     for operation in block.operations:
         if isinstance(operation, Call) and operation.op == COPY_OUT:
             found = _on_host(operation.inputs[0], operation, refused)
