@@ -210,6 +210,16 @@ for _peephole in (False, True):
             ],
             u(3, 2, 2), u(2, 2), u(2, 2), u(4, 8), u(2), u(2), u(2), u(8), single=True, about=f"{_peephole}",
         )  # fmt: skip
+for _op, _mode in (("CudnnRNN", "rnn_tanh"), ("CudnnRNNV2", "lstm"), ("CudnnRNNV3", "gru")):
+    # 2 units over 2 inputs, one layer: matrices of input and state for each gate, and 2 biases
+    _gates = {"rnn_tanh": 1, "gru": 3, "lstm": 4}[_mode]
+    row(
+        _op,
+        lambda x, h, c, w, o=_op, m=_mode: ops.function(o)(
+            x, h, c, w, *([gm.constant([3, 2])] if o.endswith("V3") else []), rnn_mode=m
+        )[: 3 if m == "lstm" else 2],
+        u(3, 2, 2), u(1, 2, 2), u(1, 2, 2), u(_gates * (2 * 2 + 2 * 2 + 2 * 2)), single=True, about=_mode,
+    )  # fmt: skip
 row("GRUBlockCell", lambda *xs: ops.gru_block_cell(*xs)[3], u(2, 2), u(2, 2), u(4, 4), u(4, 2), u(4), u(2), single=True)
 
 # -- images ------------------------------------------------------------------------------------------------

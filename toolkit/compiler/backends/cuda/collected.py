@@ -36,6 +36,9 @@ class Collection(Operation, mnemonic="gpu_collection"):
     def computed_by(self) -> str | None:
         return "kept by the host"
 
+    def verify(self) -> Iterator[str]:
+        yield from _handles(self.output)
+
 
 class Collect(Operation, mnemonic="gpu_collect"):
     """A collection with one tensor more.
@@ -52,6 +55,11 @@ class Collect(Operation, mnemonic="gpu_collect"):
 
     def computed_by(self) -> str | None:
         return "kept by the host"
+
+    def verify(self) -> Iterator[str]:
+        yield from _handles(self.held, self.output)
+        if len(relations.shape(self.item)) != 2:
+            yield f"rows are collected, not {relations.text(self.item)}"
 
 
 class CollectedProduct(Operation, mnemonic="gpu_collected_product"):
@@ -95,6 +103,13 @@ class CollectedSum(Operation, mnemonic="gpu_collected_sum"):
 
     def verify(self) -> Iterator[str]:
         yield from relations.same("the sum of a loop's rows", self.added, self.output)
+
+
+def _handles(*collections: Value) -> Iterator[str]:
+    """Collections are objects of the host's, not tensors."""
+    for value in collections:
+        if value.dtype is not None:
+            yield f"a collection is a handle, not {relations.text(value)}"
 
 
 @dataclass(slots=True)
