@@ -13,7 +13,7 @@ from schemas import config_pb2
 from tests.forks import child_says
 from tests.patience import HUNG, until
 from toolkit import tensorflow as ours
-from toolkit.errors import DeadlineExceededError
+from toolkit.errors import DeadlineExceededError, ResourceExhaustedError
 from toolkit.runtime import deadlines
 from toolkit.runtime.deadlines import DEADLINES, Deadlines
 
@@ -80,12 +80,57 @@ def test_its_thread_ends_when_there_are_none(monkeypatch: pytest.MonkeyPatch) ->
         until(lambda: made._thread is None, "the end of the thread")  # pyright: ignore[reportPrivateUsage]
 
 
-def test_a_step_with_a_deadline_starts_no_thread(monkeypatch: pytest.MonkeyPatch) -> None:
-    started: list[str] = []
+def _without_threads(patch: pytest.MonkeyPatch, name: str) -> None:
+    """Have the system refuse threads of this name."""
     start = threading.Thread.start
 
+    def refused(thread: threading.Thread) -> None:
+        if thread.name == name:
+            raise RuntimeError("can't start new thread")
+        start(thread)
+
+    patch.setattr(threading.Thread, "start", refused)
+
+
+def test_where_no_thread_can_wait_the_step_is_told_so_and_the_next_tries_again() -> None:
+    made, come, never = Deadlines(), threading.Event(), threading.Event()
+    with pytest.MonkeyPatch.context() as patch:
+        _without_threads(patch, "graphmill deadlines")
+        for _ in range(2):
+            with pytest.raises(ResourceExhaustedError, match="needs a thread, and there is none: can't start"):
+                made.after(0.0, never.set)
+    made.after(0.0, come.set)
+    assert come.wait(HUNG)
+    assert not never.is_set()
+
+
+def test_what_has_no_thread_of_its_own_happens_in_that_of_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And what it raises ends nothing but itself."""
+    made, come = Deadlines(), threading.Event()
+    told: list[str] = []
+    _without_threads(monkeypatch, "graphmill late")
+
+    def tell(args: threading.ExceptHookArgs) -> None:
+        told.append(str(args.exc_value))
+
+    monkeypatch.setattr(threading, "excepthook", tell)
+
+    def wrong() -> None:
+        raise ValueError("what is late")
+
+    made.after(0.0, wrong)
+    made.after(0.0, come.set)
+    assert come.wait(HUNG)
+    assert told == ["what is late"]
+
+
+def test_a_step_with_a_deadline_starts_no_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[str] = []
+    start, mine = threading.Thread.start, threading.current_thread()
+
     def noted(thread: threading.Thread) -> None:
-        started.append(thread.name)
+        if threading.current_thread() is mine:  # what other tests have left may start some
+            started.append(thread.name)
         start(thread)
 
     with ours.Graph().as_default(), ours.Session() as session:
