@@ -23,6 +23,7 @@ from toolkit.errors import (
     ClosedError,
     DeadlineExceededError,
     InvalidArgumentError,
+    ResourceExhaustedError,
     UsageError,
 )
 from toolkit.graph import dtypes
@@ -311,6 +312,19 @@ def test_a_child_answers_its_own_callers(session: Session) -> None:
     held.go.set()
     for future, rows in ((first, _rows(1)), (second, _rows(2))):
         assert future.result(HUNG).tolist() == (2 * rows).tolist()
+
+
+def test_where_no_thread_can_run_steps_the_caller_is_told_so(session: Session) -> None:
+    batched = session.batched("y:0", ["x:0"])
+
+    def refused(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(threading.Thread, "start", refused)
+        with pytest.raises(ResourceExhaustedError, match="need a thread, and there is none: can't start"):
+            batched(_rows(1.0))
+    np.testing.assert_array_equal(batched(_rows(2.0)), 2 * _rows(2.0))
 
 
 class Counting:

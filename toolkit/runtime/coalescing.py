@@ -31,6 +31,7 @@ from toolkit.errors import (
     ClosedError,
     DeadlineExceededError,
     InvalidArgumentError,
+    ResourceExhaustedError,
     UsageError,
 )
 from toolkit.forks import renew_in_children
@@ -141,6 +142,7 @@ class Coalescer:
 
         Raises:
             UsageError: the values do not fit, or are no batch.
+            ResourceExhaustedError: the system has no room for the thread that runs steps.
         """
         request = self._request(values)
         result: Future[Any] = Future()
@@ -163,10 +165,15 @@ class Coalescer:
         with self._changed:
             if self._closed:
                 raise ClosedError("the batched session is closed")
-            self._queue.append(request)
             if self._thread is None:
-                self._thread = threading.Thread(target=self._serve, name="graphmill-batches", daemon=True)
-                self._thread.start()
+                thread = threading.Thread(target=self._serve, name="graphmill-batches", daemon=True)
+                try:
+                    thread.start()
+                except (RuntimeError, MemoryError) as error:
+                    told = f"batched requests need a thread, and there is none: {error}"
+                    raise ResourceExhaustedError(told) from error
+                self._thread = thread
+            self._queue.append(request)
             self._changed.notify()
         return result
 
