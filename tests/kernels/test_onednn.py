@@ -351,3 +351,19 @@ with Session(graph) as session:
     assert "dnnl" in open("/proc/self/maps").read(), "not loaded for a large product"
 """
     subprocess.run([sys.executable, "-c", code], check=True, timeout=HUNG)
+
+
+def test_a_process_ends_though_a_thread_of_it_is_stopped_within_the_library() -> None:
+    """As one that compiles a batch when the program's last line has run: it holds the lock that `__del__` asks for."""
+    code = """
+import threading
+import numpy as np
+from toolkit.kernels.cpu.onednn.library import require
+from toolkit.kernels.cpu.onednn.memory import Memory, dense
+
+kept = Memory(dense((2, 3), np.dtype(np.float32)), np.zeros((2, 3), np.float32))
+stopped = threading.Thread(target=require()._lock.acquire)
+stopped.start()
+stopped.join()
+"""
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=HUNG)

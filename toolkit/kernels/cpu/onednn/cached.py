@@ -89,7 +89,7 @@ class _Own:
 
     def __del__(self) -> None:
         if callable(require):  # at the interpreter's end modules are emptied before this
-            require().call("dnnl_stream_destroy", self.stream)
+            require().destroy("dnnl_stream_destroy", self.stream)
 
 
 _threads = threading.local()
@@ -225,18 +225,22 @@ class _Packed:
                 return found[2]
         packed = _converted(array, conversion, size)
         with self._lock:
-            self._drop(key)
+            gone = [self._drop(key)]
             self._found[key] = (ref(array, lambda _: self._drop(key)), conversion, packed)
             self._held += packed.nbytes
             while self._held > self._most:
-                self._drop(next(iter(self._found)))
+                gone.append(self._drop(next(iter(self._found))))
+        # primitives go behind the lock: the library's is taken for that, and within it an array may die
+        gone.clear()
         return packed
 
-    def _drop(self, key: tuple[int, int]) -> None:
+    def _drop(self, key: tuple[int, int]) -> Any:
+        """Forget an array in another layout; what is given back is whoever's last to hold it."""
         with self._lock:
             found = self._found.pop(key, None)
             if found is not None:
                 self._held -= found[2].nbytes
+        return found
 
 
 PACKED = _Packed(_MAX_PACKED)

@@ -120,6 +120,7 @@ class Library:
     def __init__(self, path: str):
         self.path = path
         self._lock: Any = held_over_forks()
+        self._ends = sys.is_finalizing  # modules are emptied before the last `__del__`
         self._c: Any = ctypes.CDLL(path)
         for name, parameters in _PROTOTYPES.items():
             function = getattr(self._c, name)
@@ -154,6 +155,15 @@ class Library:
             status = getattr(self._c, name)(*args)
         if status:
             raise OneDnnError(name, status)
+
+    def destroy(self, name: str, handle: Any) -> None:
+        """Give back what a handle is of; for `__del__`.
+
+        Nothing is when the interpreter ends: its other threads are stopped wherever they ask for it, and one that was
+        in `call` never leaves it.
+        """
+        if not self._ends():
+            self.call(name, handle)
 
     def new(self, name: str, *args: Any) -> int:
         """Call a function whose first parameter is where it puts a new handle."""

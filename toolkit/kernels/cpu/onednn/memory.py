@@ -45,7 +45,7 @@ class Desc:
 
     def __del__(self) -> None:
         if self._keep is None and callable(require):  # at the interpreter's end modules are emptied before this
-            require().call("dnnl_memory_desc_destroy", self.handle)
+            require().destroy("dnnl_memory_desc_destroy", self.handle)
 
     @property
     def size(self) -> int:
@@ -151,7 +151,7 @@ class Memory:
 
     def __del__(self) -> None:
         if hasattr(self, "handle"):
-            require().call("dnnl_memory_destroy", self.handle)
+            require().destroy("dnnl_memory_destroy", self.handle)
 
     def point_to(self, array: Array, offset: int = 0) -> None:
         """Use another buffer from now on, which the caller keeps.

@@ -211,9 +211,9 @@ class Primitive:
     def __del__(self) -> None:
         library = require()
         if getattr(self, "handle", None) is not None:
-            library.call("dnnl_primitive_destroy", self.handle)
+            library.destroy("dnnl_primitive_destroy", self.handle)
         if getattr(self, "_descriptor", None) is not None:
-            library.call("dnnl_primitive_desc_destroy", self._descriptor)
+            library.destroy("dnnl_primitive_desc_destroy", self._descriptor)
 
     def desc(self, what: DescriptorQuery, index: int = 0) -> Desc:
         """The layout it chose for one of its arguments."""
@@ -293,7 +293,7 @@ class _Attributes:
             library.call("dnnl_post_ops_destroy", chain)
 
     def __del__(self) -> None:
-        require().call("dnnl_primitive_attr_destroy", self.handle)
+        require().destroy("dnnl_primitive_attr_destroy", self.handle)
 
 
 def _plain(arg: Any) -> Any:
