@@ -156,8 +156,7 @@ class CompiledExecutor:
             if plan is None:
                 return self._reference().run(arguments, running)
         elif len(self._plans) > _FEW_PLANS:
-            with suppress(KeyError):  # another thread has dropped it this very moment
-                self._plans.move_to_end(key)
+            self._used(key)
         if running.probe is not None and manner_of(running.probe) is Manner.CHECKED:
             from toolkit.runtime.checked import run_checked
 
@@ -168,14 +167,23 @@ class CompiledExecutor:
         """For how many threads there is a plan for these arguments; None where there is none."""
         if self._generation != (resources, resources.generation):
             return None
-        for known, plan in list(self._plans.items()):
-            if not plan.holds():
-                continue
+        for known in list(self._plans):  # of many shapes; pairs would be made one by one, while others change the order
             if known == shapes:
-                return (self._threads,)
-            if known[:-1] == shapes and (known[-1] is None or isinstance(known[-1], int)):
-                return (known[-1],)
+                threads = self._threads
+            elif known[:-1] == shapes and (known[-1] is None or isinstance(known[-1], int)):
+                threads = known[-1]
+            else:
+                continue
+            plan = self._plans.get(known)
+            if plan is not None and plan.holds():
+                return (threads,)
         return None
+
+    def _used(self, key: tuple[Any, ...]) -> None:
+        """Have the plan be the last to go."""
+        if len(self._plans) > _FEW_PLANS:
+            with suppress(KeyError):  # another thread has dropped it this very moment
+                self._plans.move_to_end(key)
 
     def _run_once(self, arguments: Sequence[Any], running: DeviceStep) -> list[Any] | None:
         """The results of a first run for which nothing is compiled; None where it is worth compiling."""
@@ -204,6 +212,7 @@ class CompiledExecutor:
         results = plan.run_from_host(arguments, running, boundary) if plan.holds() else None
         if results is None:
             return None
+        self._used(key)
         by_value = [(k, key_of(arguments[k])) for k in self._program.by_value]
 
         def again(given: Sequence[Any]) -> list[Any] | None:
@@ -212,6 +221,7 @@ class CompiledExecutor:
             for position, known in by_value:
                 if key_of(given[position]) != known:
                     return None
+            self._used(key)
             return plan.replay(given)
 
         return results, again
