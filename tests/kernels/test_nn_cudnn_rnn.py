@@ -17,7 +17,8 @@ import pytest
 from tests import tolerance
 from tests.kernels import cudnn_networks
 from tests.kernels.op_suite import Case, run_ours, sample
-from toolkit.kernels.recurrent_params import RecurrentModel
+from toolkit.kernels.cpu import nn_cudnn_rnn
+from toolkit.kernels.recurrent_params import RecurrentModel, RecurrentProblem
 
 STEPS, BATCH, INPUTS, UNITS = 4, 3, 5, 6
 MODES = ("lstm", "gru", "rnn_tanh", "rnn_relu")
@@ -194,6 +195,21 @@ def test_against_layers(tf: ModuleType, run: Run) -> None:
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.label)
 def test_case(case: Case) -> None:
     cudnn_networks.check(case)
+
+
+def test_nothing_is_kept_for_a_gradient_that_nobody_takes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is several times what else a run takes: the gates of every step, of all layers."""
+    kept: list[bool] = []
+
+    class Noted(nn_cudnn_rnn.Network):
+        def __init__(self, problem: RecurrentProblem, params: Any, reserve: Any, dropout: float):
+            kept.append(reserve is not None)
+            super().__init__(problem, params, reserve, dropout)
+
+    monkeypatch.setattr(nn_cudnn_rnn, "Network", Noted)
+    for training in (True, False):
+        run_ours(Run("lstm", 2).case(is_training=training))
+    assert kept == [True, False]
 
 
 def test_what_is_behind_an_end_is_not_read() -> None:

@@ -87,10 +87,11 @@ class Network:
 
     Args:
         params: the buffer.
-        reserve: what the gradient will need, of `layout`'s size; written by `forward`.
+        reserve: what the gradient will need, of `layout`'s size; written by `forward`. None where there will be no
+            gradient, for which nothing of a step is kept but the state.
     """
 
-    def __init__(self, problem: RecurrentProblem, params: Array, reserve: Array, dropout: float):
+    def __init__(self, problem: RecurrentProblem, params: Array, reserve: Array | None, dropout: float):
         self.problem, self.model, self.dropout = problem, problem.model, dropout
         self._dtype = params.dtype
         self.layout = problem.reserve(dropout)
@@ -100,7 +101,12 @@ class Network:
         self._active = _active(problem)
 
     def _saved(self, part: BufferPart) -> Array:
+        assert self._reserve is not None, "a gradient of a network that has kept nothing for it"
         return part_of(self._reserve, part)
+
+    def _kept(self, part: BufferPart | None) -> Array | None:
+        """Where `forward` writes what the gradient needs; None where it is not asked for, or the mode has no such."""
+        return None if part is None or self._reserve is None else part_of(self._reserve, part)
 
     def _without_padding(self, x: Array) -> Array:
         """Sequences with zeros behind their ends: what is there, NaN say, is in no product."""
@@ -124,30 +130,29 @@ class Network:
         for layer in range(model.layers):
             if layer:
                 given = out if not masks else (wide(out) * wide(masks[layer - 1])).astype(dtype)
-                self._saved(self.layout.inputs[layer - 1])[...] = given
+                if (inputs := self._kept(self.layout.inputs[layer - 1])) is not None:
+                    inputs[...] = given
                 out = np.zeros(problem.output, dtype)
             for at, cell, order in self._runs(layer):
                 side = at % model.directions * model.state
                 part = out[..., side : side + model.state]
-                self._run(at, cell, order, wide(given), (h[at], None if c is None else c[at]), part)
-                end = order[-1][2] if order else 0
-                last_h[at] = self._saved(self.layout.layers[at].states)[end]
-                memories = self.layout.layers[at].memories
-                if last_c is not None and memories is not None:
-                    last_c[at] = self._saved(memories)[end]
+                state, memory = self._run(at, cell, order, wide(given), (h[at], None if c is None else c[at]), part)
+                last_h[at] = state
+                if last_c is not None:
+                    last_c[at] = memory
         for place, mask in zip(self.layout.masks, masks, strict=True):
             self._saved(place)[...] = mask
         return out, last_h, last_c
 
     def _run(self, at: int, cell: _Layer, order: list[tuple[int, int, int]], x: Array,
-             first: tuple[Array, Array | None], out: Array) -> None:  # fmt: skip
+             first: tuple[Array, Array | None], out: Array) -> tuple[Array, Array | None]:  # fmt: skip
+        """The last state and the last memory; writes the others to `out`."""
         places, step = self.layout.layers[at], STEPS[self.model.mode]
-        states = self._saved(places.states)
-        memories = self._saved(places.memories) if places.memories else None
-        gates = self._saved(places.gates) if places.gates else None
+        states, memories, gates = (self._kept(part) for part in (places.states, places.memories, places.gates))
         begin = order[0][1] if order else 0
         state, memory = wide(first[0]), None if first[1] is None else wide(first[1])
-        states[begin] = state
+        if states is not None:
+            states[begin] = state
         if memories is not None:
             memories[begin] = memory
         products, turned = cell.products(x), np.ascontiguousarray(cell.by_state.T)
@@ -160,14 +165,17 @@ class Network:
             else:
                 out[t] = np.where(active, found, 0)
                 found = np.where(active, found, state)
-            state = states[after] = found
-            state = cell.settled(state)
-            if memories is not None and made.memory is not None:
+            state = found
+            if states is not None:
+                states[after] = state
+            if made.memory is not None:
                 kept = cell.settled(made.memory)
                 memory = kept if active is None else np.where(active, kept, memory)
-                memories[after] = memory
+                if memories is not None:
+                    memories[after] = memory
             if gates is not None:
                 gates[t] = made.gates
+        return state, memory
 
     def backward(
         self, x: Array, out_grad: Array, h_grad: Array, c_grad: Array | None
@@ -255,7 +263,7 @@ def cudnn_rnn(op: KernelNode) -> Compute:
     def compute(step: StepContext, x: Array, h: Array, c: Array, params: Array, *lengths: Array) -> list[Array]:
         problem = RecurrentProblem.of(settings, x, h, c, params, lengths_of(lengths[0]) if lengths else None)
         layout, dtype = problem.reserve(dropout), params.dtype
-        reserve = np.zeros(layout.size, dtype)
+        reserve = np.zeros(layout.size, dtype) if training else None
         masks: list[Array] = []
         for place in layout.masks:
             source = generator(step).reserve(place.size * RESERVED)
@@ -267,7 +275,7 @@ def cudnn_rnn(op: KernelNode) -> Compute:
         out, *last = network.forward(first, state, memory, masks)
         outputs = [_turned(value, settings.time_major) for value in (out, last[0])]
         outputs.append(np.zeros((), dtype) if last[1] is None else _turned(last[1], settings.time_major))
-        outputs.append(reserve if training else np.zeros((), dtype))
+        outputs.append(np.zeros((), dtype) if reserve is None else reserve)
         return outputs if count == 4 else [*outputs, np.zeros((0,), np.int8)]
 
     return compute
