@@ -133,8 +133,9 @@ def test_four_processes(tmp_path: Path) -> None:
             task.communicate()
     assert "task chief True 1 2" in texts["chief"] and "result None" in texts["chief"]
     assert "task worker False 1 2" in texts["worker"]
-    # Chief and worker count one step together: each may have looked at it before the other's last step, so that the
-    # last one is 30 or 31. The evaluator may be late, too, and see the last checkpoint only.
+    # Chief and worker count one step together. Whoever read 28 or less before the other's last step and its own goes on
+    # after the 30th; where both did, each takes a step more, so that the last one is 30, 31 or 32. The evaluator may be
+    # late, too, and see the last checkpoint only.
     last = _LAST_STEP.fullmatch(tf.train.latest_checkpoint(str(tmp_path / "model")))
-    assert last is not None and int(last[1]) in (30, 31), texts
+    assert last is not None and int(last[1]) in (30, 31, 32), texts
     assert f"global step {last[1]}: " in texts["evaluator"], texts
