@@ -170,7 +170,62 @@ def _learned_in_the_loop(x: Any) -> Any:
     return trained(gm.reduce_mean(gm.square(y - 0.1)))
 
 
-@pytest.mark.parametrize("make", [_counted_before, _learned_in_the_loop], ids=lambda make: make.__name__)
+def _after(x: Any, *before: Any) -> Any:
+    """The same numbers, behind others."""
+    with gm.get_default_graph().control_dependencies(list(before)):
+        return gm.identity(x)
+
+
+def _counted_on_a_branch(x: Any) -> Any:
+    """A variable is changed on a branch that tensors decide, before the list that may be too small."""
+    seen = gm.Variable(np.zeros((), np.float32), use_resource=True)
+    once = gm.cond(large(x, 0.001), lambda: seen.assign_add(1.0), lambda: gm.zeros([]))
+    return [gm.stop_gradient(once), *GRAPHS["shrinking"](_after(x, once))]
+
+
+def _pushing(x: Any, stack: Any) -> Any:
+    return gm.while_loop(lambda y: large(y, 0.3), lambda y: [gm.ops.stack_push_v2(stack, y) * 0.75], [x])
+
+
+def _counted_behind_on_a_branch(x: Any) -> Any:
+    """On one branch a stack grows, and behind that a variable is changed."""
+    seen = gm.Variable(np.zeros((), np.float32), use_resource=True)
+    stack = gm.ops.stack_v2(gm.constant(-1), elem_type=gm.float32)
+
+    def grown() -> Any:
+        y = _pushing(x, stack)
+        with gm.get_default_graph().control_dependencies([y]):
+            count = seen.assign_add(1.0)
+        return _after(y, count)
+
+    y = gm.cond(large(x, 0.001), grown, lambda: x * 1.0)
+    with gm.get_default_graph().control_dependencies([y]):
+        return [y, seen.read_value()]
+
+
+def _counted_with_each(x: Any) -> Any:
+    """On a branch of each iteration an element is pushed, and a variable is changed."""
+    seen = gm.Variable(np.zeros((), np.float32), use_resource=True)
+    stack = gm.ops.stack_v2(gm.constant(-1), elem_type=gm.float32)
+
+    def pushed(y: Any) -> Any:
+        with gm.get_default_graph().control_dependencies([gm.ops.stack_push_v2(stack, y)]):
+            count = seen.assign_add(1.0)
+        return _after(y, count)
+
+    def body(y: Any) -> Any:
+        return [gm.cond(large(y, 0.4), lambda: pushed(y), lambda: y * 1.0) * 0.75]
+
+    y = gm.while_loop(lambda y: large(y, 0.3), body, [x])
+    with gm.get_default_graph().control_dependencies([y]):
+        return [y, seen.read_value()]
+
+
+@pytest.mark.parametrize(
+    "make",
+    [_counted_before, _learned_in_the_loop, _counted_on_a_branch, _counted_behind_on_a_branch, _counted_with_each],
+    ids=lambda make: make.__name__,
+)
 def test_variables_that_change_before_are_given_back(make: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     repeats = Repeats(monkeypatch)
     steps, beside = Steps(make), Steps(make, version=OLD)

@@ -57,32 +57,34 @@ class ConditionalEmitter(CudaEmitter):
         return emitter.write()
 
     def _enter(self, predicates: Sequence[tuple[Value, bool]]) -> None:
-        if not any(value in self._numbers.values for value, _ in predicates):
-            if self._operation is not None and _updates(self._operation):
-                self._guard(predicates)
-                return
-            self._open, self._guarded = (), None
-            super()._enter(predicates)
-            return
+        updates = self._operation is not None and _updates(self._operation)
+        if updates and self._guarded == list(predicates):
+            return  # one node for those that stand together
         self._guarded = None
-        if list(predicates) == list(self._open):
-            return  # one node for operations that stand together
-        self._open = list(predicates)
-        self._indent = "    "
-        terms = self._fresh("t")
-        self.line(f"{terms} = [{', '.join(f'({self.read(value)}, {wanted})' for value, wanted in predicates)}]")
-        may, branch = self.share("f", conditional_nodes.may), self.share("f", conditional_nodes.branch)
-        self.line(f"if {may}({terms}):")
-        self._indent = "        "
-        self.line(f"with {branch}({self.share('d', self._device)}, {terms}):")
+        if any(value in self._numbers.values for value, _ in predicates):
+            self._branch(predicates)
+        else:
+            self._open = ()
+            super()._enter(predicates)
+        if updates:
+            self._guard(predicates)
+
+    def _branch(self, predicates: Sequence[tuple[Value, bool]]) -> None:
+        """Open what is done where the device finds predicates to be so; one node for operations that stand together."""
+        if list(predicates) != list(self._open):
+            self._open = list(predicates)
+            self._indent = "    "
+            terms = self._fresh("t")
+            self.line(f"{terms} = [{', '.join(f'({self.read(value)}, {wanted})' for value, wanted in predicates)}]")
+            may, branch = self.share("f", conditional_nodes.may), self.share("f", conditional_nodes.branch)
+            self.line(f"if {may}({terms}):")
+            self._indent = "        "
+            self.line(f"with {branch}({self.share('d', self._device)}, {terms}):")
         self._indent = "            "
 
     def _guard(self, predicates: Sequence[tuple[Value, bool]]) -> None:
-        """Open what is done where nothing was found to be wrong; one node for operations that stand together."""
-        if self._guarded == list(predicates):
-            return
-        self._open, self._guarded = (), list(predicates)
-        super()._enter(predicates)
+        """Open what is done where nothing was found to be wrong, on the branch too, before or within its node."""
+        self._guarded = list(predicates)
         self.line(f"with {self.share('f', conditional_nodes.unless_refused)}({self.share('d', self._device)}):")
         self._indent += "    "
 
