@@ -70,7 +70,7 @@ def gradients_of(
     if total is None or total.op != "Sum" or not _sums_rows(total):
         return None
     times = total.inputs[0].producer
-    if times not in others or times is last or set(times.inputs) != {shares, d_shares}:
+    if times not in others or times is last or times.op != "Mul" or set(times.inputs) != {shares, d_shares}:
         return None
     by_shares = d_shares.producer
     beside_shares = None if by_shares is None else sides_of(by_shares, d_shares)
