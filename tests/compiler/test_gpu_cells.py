@@ -129,6 +129,34 @@ def test_cells_of_16_bits(cell: str, precision: str) -> None:
     compared((STEPS, BATCH, 5), cell, UNITS, precision)
 
 
+@pytest.mark.parametrize(("rows", "count", "again"), [(6, 6, False), (STEPS, 6, True)], ids=["unwritten", "again"])
+def test_rows_that_are_read(rows: int, count: int, again: bool) -> None:
+    """Of an array with more elements than were written the others are zeros; one that keeps them is read again."""
+    x = normal(STEPS, BATCH, 5)
+
+    def build(given: Any) -> list[Any]:
+        w = gm.constant(normal(5 + UNITS, UNITS, seed=3) / np.float32(4))
+        array = gm.TensorArray(gm.float32, size=rows, element_shape=[BATCH, 5], clear_after_read=not again)
+        array = array.unstack(given)
+
+        def body(i: Any, h: Any) -> list[Any]:
+            row = array.read(gm.ops.floor_mod(i, STEPS) if again else i)
+            return [i + 1, gm.tanh(gm.matmul(gm.concat([row, h], 1), w))]
+
+        return [gm.while_loop(lambda i, h: i < count, body, [gm.constant(0), gm.zeros([BATCH, UNITS])])[1]]
+
+    with gm.Graph().as_default() as graph:
+        given = gm.placeholder(gm.float32, list(x.shape))
+        wanted = build(given)
+    with Session(graph, devices={"CPU": 1}) as session:
+        (expected,) = session.run(wanted, {given: x})
+    (apart,) = perturbation.allowed(graph, wanted, {given: x})
+    with choose.using(FakeDriver()), Session(graph, devices={"GPU": 1}) as session:
+        for _ in range(3):
+            (found,) = session.run(wanted, {given: x})
+            tolerance.assert_within(found, expected, apart, "state")
+
+
 @settings(max_examples=4, deadline=None)
 @given(
     cell=st.sampled_from(sorted(CELLS)), steps=st.integers(1, 10), batch=st.integers(1, 5), inputs=st.integers(1, 9),

@@ -40,10 +40,12 @@ class _Read:
     Attributes:
         call: what reads.
         rows: float32 [steps, batch, inputs], all that is read.
+        is_once: each of them may be read once only.
     """
 
     call: Call
     rows: Value
+    is_once: bool
 
 
 @dataclass
@@ -144,6 +146,7 @@ def _read(block: Block, loop: Loop, x: Value, given: dict[Value, Value], refused
     call = x.producer
     if not isinstance(call, Call) or call.block is not loop.body or not _is_plain(call, refused):
         return None
+    is_once = False
     if call.op == "TensorArrayReadV3":
         handle, flow = _outside(call.inputs[0], given), _outside(call.inputs[2], given)
         made = None if handle is None else call_of(handle, "TensorArrayV3")
@@ -153,6 +156,9 @@ def _read(block: Block, loop: Loop, x: Value, given: dict[Value, Value], refused
         rows, places = filled.inputs[2], numbers_of(filled.inputs[1])
         if rows.shape is None or places != tuple(range(rows.shape[0])):
             return None
+        if number_of(made.inputs[0]) != rows.shape[0]:
+            return None  # what nobody wrote is read as zeros
+        is_once = bool(made.step.node.attr("clear_after_read", True))
     elif call.op == "TensorListGetItem":
         held = _outside(call.inputs[0], given)
         filled = None if held is None else call_of(held, "TensorListFromTensor")
@@ -164,7 +170,8 @@ def _read(block: Block, loop: Loop, x: Value, given: dict[Value, Value], refused
     shape = rows.shape
     if filled.block is not block or filled.predicates or filled.step.deref or rows.dtype != F32 or shape is None:
         return None
-    return _Read(call, rows) if len(shape) == _STEPS and 0 not in shape and x.shape == shape[1:] else None
+    fits = len(shape) == _STEPS and 0 not in shape and x.shape == shape[1:]
+    return _Read(call, rows, is_once) if fits else None
 
 
 def _hoist(block: Block, loop: Loop, found: _Found, given: dict[Value, Value]) -> None:
@@ -240,8 +247,9 @@ def _kept(nodes: MadeNodes, read: _Read, every: Value, made: list[Call]) -> tupl
         return read.call.op, [held]
     handle, flow, filled = Value(None, (2,)), Value(F32, ()), Value(F32, ())
     handle.facts = facts
-    attributes = {"dtype": kind, "element_shape": Shape(element), "dynamic_size": False, "clear_after_read": True,
-                  "identical_element_shapes": True, "tensor_array_name": ""}  # fmt: skip
+    attributes = {"dtype": kind, "element_shape": Shape(element), "dynamic_size": False,
+                  "clear_after_read": read.is_once, "identical_element_shapes": True,
+                  "tensor_array_name": ""}  # fmt: skip
     made.append(nodes.call("TensorArrayV3", "array", [_number(steps)], [handle, flow], attributes))
     taken = [handle, host_numbers(*range(steps)), every, flow]
     made.append(nodes.call("TensorArrayScatterV3", "filled", taken, [filled], {"T": kind}))
