@@ -46,8 +46,10 @@ def _collect(block: Block, product: CollectedProduct, decided: set[Loop]) -> Non
     stack = _outside(loop, pop)
     maker = None if stack is None else _alone(stack.producer, _STACKS)
     others = [] if stack is None else [user for user in stack.users if user is not loop]
-    if maker is None or maker.block is not block or len(others) != 1:
+    if maker is None or maker.block is not block or len(others) != 1 or (stack is not None and stack.users[loop] != 1):
         return
+    if any((number_of(limit) or 0) >= 0 for limit in maker.inputs):
+        return  # pushing too much is an error
     (other,) = others
     if not isinstance(other, Loop) or other in decided or other.predicates or other.block is not block:
         return
