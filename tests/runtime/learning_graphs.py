@@ -115,6 +115,22 @@ def arrays(x: Any) -> Any:
     return trained(gm.reduce_mean(gm.square(y - 0.1)) + gm.reduce_mean(gm.square(rows.stack())), i)
 
 
+def stacked_again(x: Any) -> Any:
+    """What iterations write is taken several times, as one tensor and one by one: so its gradients are added up."""
+    w = weights()
+    made = gm.TensorArray(gm.float32, size=12, element_shape=[3], clear_after_read=False)
+
+    def body(i: Any, y: Any, rows: Any) -> list[Any]:
+        y = gm.tanh(gm.matmul(y, w.value())) * 0.8
+        return [i + 1, y, rows.write(i, gm.reduce_sum(y, 0))]
+
+    i, _, rows = gm.while_loop(
+        lambda i, y, rows: gm.ops.logical_and(large(y, 0.05), i < 12), body, [gm.constant(0), x, made]
+    )
+    first, second = gm.reduce_mean(gm.square(rows.stack())), gm.reduce_mean(gm.exp(rows.stack()))
+    return trained(first + second + gm.reduce_mean(rows.read(1) * 3.0), i)
+
+
 def drawn(x: Any) -> Any:
     """Each iteration draws, and so does the step before and behind them."""
     w = weights()
@@ -129,7 +145,18 @@ def drawn(x: Any) -> Any:
 
 GRAPHS: dict[str, Callable[[Any], Sequence[Any]]] = {
     each.__name__: each
-    for each in (functional, stacks, shrinking, functional_shrinking, newton, learned_start, beam, arrays, drawn)
+    for each in (
+        functional,
+        stacks,
+        shrinking,
+        functional_shrinking,
+        newton,
+        learned_start,
+        beam,
+        arrays,
+        stacked_again,
+        drawn,
+    )
 }
 
 

@@ -131,18 +131,24 @@ def _add(
     )  # fmt: skip
     before = device.empty(value.shape, value.dtype)
     launch_row(device, rows, before, place, checks, code, is_set=False)
-    launch_row(device, rows, _sum(device, place, before, value), place, checks, code, is_set=True)
+    is_there = place.viewed(np.dtype(np.bool_), (), 4), (0,) * value.ndim
+    launch_row(device, rows, _sum(device, is_there, before, value), place, checks, code, is_set=True)
 
 
-def _sum(device: CudaDevice, place: GpuArray, before: GpuArray, value: GpuArray) -> GpuArray:
-    """What an element becomes: the first gradient as it is, with the sign of its zeros, or a sum."""
-    is_there, name = place.viewed(np.dtype(np.bool_), (), 4), value.dtype.name
-    operands = [NestOperand(each.dtype.name, nests.broadcast_strides(each.shape, value.shape))
-                for each in (is_there, before, value)]  # fmt: skip
+def _sum(
+    device: CudaDevice, is_there: tuple[GpuArray, tuple[int, ...]], before: GpuArray, value: GpuArray
+) -> GpuArray:  # fmt: skip
+    """What elements become: the first gradient as it is, with the sign of its zeros, or a sum.
+
+    Args:
+        is_there: whether they are, with strides.
+    """
+    (there, strides), name = is_there, value.dtype.name
+    dense = [NestOperand(name, nests.broadcast_strides(value.shape, value.shape))] * 2
     steps = [NestStep("AddV2", (1, 2), name), NestStep("SelectV2", (0, 3, 2), name)]
-    found = nests.fused(steps, operands, [4], value.shape, aligned=False)
+    found = nests.fused(steps, [NestOperand("bool", strides), *dense], [4], value.shape, aligned=False)
     made = device.empty(value.shape, value.dtype)
-    device.launch(found.kernel, found.blocks, is_there, before, value, made, *found.numbers)
+    device.launch(found.kernel, found.blocks, there, before, value, made, *found.numbers)
     return made
 
 
@@ -187,12 +193,15 @@ def gather(device: CudaDevice, running: Any, handle: Any, indices: Any, flow: An
 
 
 def scatter(device: CudaDevice, running: Any, handle: Any, indices: Any, value: GpuArray, flow: Any) -> Any:
-    """Rows of a tensor become the elements, each for the first time."""
+    """Rows of a tensor become the elements, each for the first time, or are added to gradients."""
     array, (rows, words, _) = _found(device, running, handle)
     _require_element(device, array, rows, value.shape[1:], value)
     if _places(device, indices) != list(range(array.size)) or value.shape != rows.shape:
         raise UnimplementedError(f"{device.node} writes to some elements of an array")
-    _all(device, WRITE, array, words, array.same_shapes)
+    if array.aggregates and rows.nbytes:  # a word's lowest byte says whether the element is there
+        there = words.viewed(np.dtype(np.bool_), (array.size * words.dtype.itemsize,))
+        value = _sum(device, (there, (words.dtype.itemsize, *(0,) * (value.ndim - 1))), rows, value)
+    _all(device, ADD if array.aggregates else WRITE, array, words, array.same_shapes)
     if rows.nbytes:
         device.context.copy(rows.address, value.address, rows.nbytes, device.compute)
     return flow
@@ -330,13 +339,13 @@ def entry_kernel(op: str) -> SimtKernel:
 @functools.cache
 def whole_kernel(op: str) -> SimtKernel:
     """Looks at all elements, one a thread; the code is the first one of `_pass`."""
-    k = KernelBuilder(f"arrays_{'written' if op == WRITE else 'read'}", BLOCK)
+    k = KernelBuilder(f"arrays_{_NAMES[op]}", BLOCK)
     words, word = k.buffer("words", "i32", written=True), k.buffer("word", "i32", written=True)
     size, option, code = (k.scalar(name, "i32") for name in ("size", "option", "code"))
     at = k.global_thread("i32")
     with k.when(k.compare("slt", at, size)):
         _pass(k, op, words, word, at, size, option, code)
-    if op == WRITE:
+    if op != READ:
         told = k.compare("ne", option, k.number(0, "i32"))
         with k.when(k.both(k.compare("eq", at, size), told)):
             k.store(words, size, k.number(1, "i32"))
