@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from toolkit.compiler.ir.operation import Operation
 from toolkit.compiler.ir.operations.calls import Call, Dereference, Select, Test
 from toolkit.compiler.ir.traits import Trait
@@ -28,6 +30,11 @@ def may_change_variables(operation: Operation) -> bool:
     if not isinstance(operation, Call) or operation.step.kind is not Kind.PURE or operation.op in CHECKS:
         return has_effect(operation)
     return _takes_reference(operation)  # that somebody asked for it to run changes nothing
+
+
+def changes_variables(operations: Iterable[Operation]) -> bool:
+    """Whether arrays that were read before may hold something else behind one of some operations."""
+    return any(map(may_change_variables, operations))
 
 
 def has_effect(operation: Operation) -> bool:

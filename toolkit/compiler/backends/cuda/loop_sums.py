@@ -16,7 +16,7 @@ from toolkit.compiler.backends.cuda.collected_stacks import collect_pushed
 from toolkit.compiler.backends.cuda.device_numbers import DeviceNumbers, copies_numbers_out
 from toolkit.compiler.backends.cuda.list_uses import ListUses
 from toolkit.compiler.ir.block import Block
-from toolkit.compiler.ir.effects import may_change_variables
+from toolkit.compiler.ir.effects import changes_variables
 from toolkit.compiler.ir.operation import Operation
 from toolkit.compiler.ir.operations.calls import Call, Dereference, Loop, ReadVariable
 from toolkit.compiler.ir.value import Value
@@ -63,7 +63,7 @@ def _sum_behind(block: Block, refused: Refused, decided: set[Loop]) -> None:
         for region in operation.regions():
             _sum_behind(region, refused, decided)
         if isinstance(operation, Loop) and operation not in decided and not operation.predicates:
-            if any(map(may_change_variables, operation.body.operations)):
+            if changes_variables(operation.body):
                 continue  # what is kept may hold something else at the end
             totals = [_total(operation, place, refused) for place in range(len(operation.states))]
             found = [each for each in totals if each is not None]

@@ -13,7 +13,7 @@ from toolkit.compiler.backends.cuda.made_nodes import MadeNodes, host_numbers
 from toolkit.compiler.backends.cuda.moved_axes import numbers_of
 from toolkit.compiler.ir import relations
 from toolkit.compiler.ir.block import Block
-from toolkit.compiler.ir.effects import may_change_variables
+from toolkit.compiler.ir.effects import changes_variables
 from toolkit.compiler.ir.operation import Operation
 from toolkit.compiler.ir.operations.calls import Call, Loop
 from toolkit.compiler.ir.value import Value
@@ -34,7 +34,7 @@ def split_products(block: Block, refused: Refused) -> None:
     for operation in block.operations:
         for region in operation.regions():
             split_products(region, refused)
-        if isinstance(operation, Loop) and not operation.predicates and not _changes_variables(operation):
+        if isinstance(operation, Loop) and not operation.predicates and not changes_variables(operation.body):
             given = dict(zip(operation.body.arguments[len(operation.states) :], operation.invariants, strict=True))
             for product in operation.body.operations:
                 if isinstance(product, Call) and product.op == "MatMul" and not refused(product):
@@ -42,11 +42,6 @@ def split_products(block: Block, refused: Refused) -> None:
                     begins = None if outer is None else _parts(product, refused)
                     if outer is not None and begins:
                         _split(block, operation, product, outer, begins)
-
-
-def _changes_variables(loop: Loop) -> bool:
-    """Whether an iteration may change what a part of a variable shares its memory with."""
-    return any(map(may_change_variables, loop.body))
 
 
 def _parts(product: Call, refused: Refused) -> dict[Call, int]:

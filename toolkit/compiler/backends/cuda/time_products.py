@@ -17,7 +17,7 @@ from toolkit.compiler.backends.cuda.made_nodes import MadeNodes, host_numbers
 from toolkit.compiler.backends.cuda.moved_axes import number_of, numbers_of
 from toolkit.compiler.ir import relations
 from toolkit.compiler.ir.block import Block
-from toolkit.compiler.ir.effects import may_change_variables
+from toolkit.compiler.ir.effects import changes_variables
 from toolkit.compiler.ir.list_facts import ListFacts
 from toolkit.compiler.ir.operation import Operation
 from toolkit.compiler.ir.operations.calls import Call, Loop, call_of
@@ -76,17 +76,12 @@ def hoist_products(block: Block, refused: Refused) -> None:
     for operation in block.operations:
         for region in operation.regions():
             hoist_products(region, refused)
-        if isinstance(operation, Loop) and not operation.predicates and not _changes_variables(operation):
+        if isinstance(operation, Loop) and not operation.predicates and not changes_variables(operation.body):
             given = _invariants(operation)
             for product in operation.body.operations:
                 found = _found(block, operation, product, given, refused)
                 if found is not None:
                     _hoist(block, operation, found, given)
-
-
-def _changes_variables(loop: Loop) -> bool:
-    """Whether an iteration may change what a part of a variable shares its memory with."""
-    return any(map(may_change_variables, loop.body))
 
 
 def _invariants(loop: Loop) -> dict[Value, Value]:
