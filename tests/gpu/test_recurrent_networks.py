@@ -47,6 +47,7 @@ def test_networks(where: str, mode: str, version: str) -> None:
     for _ in range(3):  # launch by launch, recorded, replayed
         found = session.run(fetched, {"x:0": x})
         for mine, other in zip(found, wanted, strict=True):
-            # two layers of products of 12, there and back, over the steps
-            bound = 4 * tolerance.likely(2 * 2 * STEPS * (3 * UNITS + 10))
-            np.testing.assert_allclose(mine, other, rtol=0, atol=bound * max(1.0, float(np.abs(other).max())))
+            # two layers of products of 12, there and back, over the steps, by either
+            bound = 2 * tolerance.likely(2 * 2 * STEPS * (3 * UNITS + 10))
+            largest = max(1.0, float(np.abs(other).max()))
+            np.testing.assert_allclose(mine, other, rtol=0, atol=bound * largest)
