@@ -243,6 +243,16 @@ def growing_lists(x: Any) -> Any:
     return [y, total, *gm.ops.tensor_list_pop_back(held, shape, element_dtype=gm.float32)[1:]]
 
 
+def known_at_first(x: Any) -> Any:
+    """Numbers of the host that are known in the first of a few iterations, and follow from tensors in the others."""
+
+    def body(i: Any, counts: Any, y: Any) -> list[Any]:
+        y = y * gm.cast(gm.reduce_max(counts, [0]), gm.float32) * 0.5 + gm.cast(gm.reduce_min(counts, [0]), gm.float32)
+        return [i + 1, counts + gm.cast(large(y), gm.int32), y]
+
+    return list(gm.while_loop(lambda i, counts, y: i < 3, body, [gm.constant(0), gm.constant([1, 0]), x]))
+
+
 GRAPHS: dict[str, Callable[[Any], Any]] = {
     each.__name__: each
     for each in (
@@ -250,6 +260,7 @@ GRAPHS: dict[str, Callable[[Any], Any]] = {
         counter_as_a_tensor, while_of_functions, if_of_functions, case_of_functions, case_of_four, two_predicates,
         first_iterations_by_the_host, lists_in_a_while, lists_in_a_loop, lists_read_in_a_loop, whole_numbers, drawing,
         drawing_before_the_test, arrays_in_a_loop, arrays_read_in_a_loop, growing_lists,
+        known_at_first,
     )
 }  # fmt: skip
 FED = [X, X * 0.01, X * 2 + 0.5, np.abs(X), -np.abs(X), X * 1.5]

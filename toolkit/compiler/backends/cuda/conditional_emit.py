@@ -92,9 +92,11 @@ class ConditionalEmitter(CudaEmitter):
         values = self._numbers.values
         match operation:
             case Call() if operation.op == COPY_OUT:
-                self._through(operation, conditional_nodes.kept)
+                kept = self.share("f", conditional_nodes.kept)
+                self.line(f"{self.bind(operation.output)} = {kept}({self.read(operation.inputs[0])})")
             case Call() if operation.op == COPY_IN and operation.inputs[0] in values:
-                self._through(operation, conditional_nodes.plain)
+                plain, device = self.share("f", conditional_nodes.plain), self.share("d", self._device)
+                self.line(f"{self.bind(operation.output)} = {plain}({device}, {self.read(operation.inputs[0])})")
             case Call() if operation.op in (GET, SET) and (self._repeats or self._numbers.given(operation)):
                 self._element(operation)
             case Call() if operation.op in (PUSH, POP):
@@ -132,10 +134,6 @@ class ConditionalEmitter(CudaEmitter):
         require = self.share("f", conditional_nodes.require)
         device = self.share("d", self._device.for_node(call.name))
         self.line(f"{require}({device}, {self.read(call.inputs[0])})")
-
-    def _through(self, call: Call, function: object) -> None:
-        """A copy that is none."""
-        self.line(f"{self.bind(call.output)} = {self.share('f', function)}({self.read(call.inputs[0])})")
 
     def _element(self, call: Call) -> None:
         """An element of a list, taken or set."""

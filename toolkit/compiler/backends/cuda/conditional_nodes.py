@@ -56,9 +56,10 @@ def kept(array: GpuArray) -> DeviceNumber:
     return made
 
 
-def plain(value: Any) -> Any:
-    """A tensor that need not be copied to the device."""
-    return value.reshaped(value.shape) if isinstance(value, DeviceNumber) else value
+def plain(device: CudaDevice, value: Any) -> GpuArray:
+    """A tensor that need not be copied to the device: only the first iterations of a loop have it on the host."""
+    found = as_number(device, value)
+    return found.reshaped(found.shape) if isinstance(found, DeviceNumber) else found
 
 
 def as_number(device: CudaDevice, value: Any) -> GpuArray:
@@ -195,7 +196,7 @@ def reduced_by(device: CudaDevice, op: str, axes: Any, keep: bool) -> Callable[[
         keep: they stay, with one element each.
     """
 
-    return lambda given: kept(reduced(device, op, given, axes, keep=keep))
+    return lambda given: kept(reduced(device, op, as_number(device, given), axes, keep=keep))
 
 
 def repeated(
