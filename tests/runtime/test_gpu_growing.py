@@ -332,7 +332,8 @@ def test_memory_doubles() -> None:
 
 @pytest.mark.parametrize("capability", [(8, 0), (9, 0), (10, 0)], ids=str)
 def test_kernels_are_assembled(capability: tuple[int, int]) -> None:
-    kernels = [conditional_arrays.entry_kernel(conditional_arrays.ADD), conditional_nodes.assertion_kernel()]
+    arrays = (conditional_arrays.entry_kernel, conditional_arrays.whole_kernel)
+    kernels = [*(of(conditional_arrays.ADD) for of in arrays), conditional_nodes.assertion_kernel()]
     kernels += [conditional_nodes.condition_kernel(wanted, is_checked=True) for wanted in ((), (True,))]
     for kernel in kernels:
         assert assembled(ptx.write(kernel, capability), capability).spills == 0
