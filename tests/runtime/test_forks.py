@@ -58,23 +58,23 @@ def test_locks_that_others_hold_are_free_in_a_child() -> None:
 
 
 def test_a_fork_waits_until_nobody_is_within_a_lock_that_is_held_over_forks() -> None:
-    """Whoever holds one may wait for another, in any order; what they guard is whole in the child."""
+    """Whoever holds one may wait for another; what they guard is whole in the child."""
     first, second = held_over_forks(), held_over_forks()
     begun, tables = threading.Barrier(3), ([0, 0], [0, 0])
 
-    def change(mine: Any, other: Any, table: list[int]) -> None:
+    def change(mine: Any, table: list[int]) -> None:
         with mine:
             table[0] += 1
             begun.wait(HUNG)
             time.sleep(0.1)  # by then the other thread has begun to fork; if it had not waited, there would be a child
             table[1] += 1
-        with other, mine:
+        with second, first:  # in one order, or the two would wait for each other
             table[0] += 1
             table[1] += 1
 
     threads = [
-        threading.Thread(target=change, args=(first, second, tables[0])),
-        threading.Thread(target=change, args=(second, first, tables[1])),
+        threading.Thread(target=change, args=(first, tables[0])),
+        threading.Thread(target=change, args=(second, tables[1])),
     ]
     for thread in threads:
         thread.start()
