@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from tests import tolerance
+from tests.kernels.cuda.frontend import Frontend
 from toolkit.kernels.cuda.driver.base import Context, GpuSpan
 from toolkit.kernels.cuda.driver.fake import FakeDriver
 from toolkit.kernels.cuda.libraries import cudnn_graphs, reference_attention
@@ -89,24 +90,16 @@ class _Graph:
         return nothing
 
 
-class _Names:
-    def __getattr__(self, name: str) -> str:
-        return name
-
-
-class _Cudnn:
+class _Cudnn(Frontend):
     """The frontend, which keeps what it is told."""
 
-    class cudnnGraphNotSupportedError(RuntimeError):  # noqa: N801 as the frontend has it
-        pass
-
     def __init__(self) -> None:
-        self.data_type, self.heur_mode = _Names(), _Names()
+        super().__init__()
         self.tensors: dict[int, dict[str, Any]] = {}
         self.asked: list[dict[str, Any]] = []
         self.made: list[_Tensor] = []
         self.runs: list[dict[int, int]] = []
-        self.plans, self.refuses = 0, False
+        self.plans = 0
 
     def pygraph(self, **_: Any) -> _Graph:
         return _Graph(self)

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from tests import tolerance
+from tests.kernels.cuda.frontend import Frontend
 from toolkit.kernels.cuda.driver.base import Context, GpuSpan
 from toolkit.kernels.cuda.driver.fake import FakeDriver
 from toolkit.kernels.cuda.libraries import base, cublaslt, cudnn_graphs, reference
@@ -313,19 +314,10 @@ class _GraphStandIn:
         return call
 
 
-class _Names:
-    def __getattr__(self, name: str) -> str:
-        return name
-
-
-class _CudnnStandIn:
-    class cudnnGraphNotSupportedError(RuntimeError):  # noqa: N801 as the frontend has it
-        pass
-
+class _CudnnStandIn(Frontend):
     def __init__(self) -> None:
+        super().__init__()
         self.calls: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = []
-        self.refuses = False
-        self.data_type, self.heur_mode, self.numerical_note = _Names(), _Names(), _Names()
 
     def pygraph(self, **how: Any) -> _GraphStandIn:
         return _GraphStandIn(self, **how)

@@ -75,9 +75,7 @@ def _collect(block: Block, product: CollectedProduct, decided: set[Loop]) -> Non
 
 def _alone(operation: Operation | None, ops: tuple[str, ...]) -> Call | None:
     """A call of one of these ops that is on no branch."""
-    if not isinstance(operation, Call) or operation.op not in ops:
-        return None
-    return None if operation.predicates or operation.step.deref else operation
+    return operation if isinstance(operation, Call) and operation.op in ops and operation.is_plain else None
 
 
 def _outside(loop: Loop, pop: Operation) -> Value | None:

@@ -76,7 +76,7 @@ def _total(loop: Loop, place: int, refused: Refused) -> _Total | None:
     body = loop.body
     argument, after = body.arguments[place], body.results[place]
     addition = after.producer
-    if argument is None or not isinstance(addition, Call) or addition.block is not body or not _is_plain(addition):
+    if argument is None or not isinstance(addition, Call) or addition.block is not body or not _is_single(addition):
         return None
     if addition.op not in (*ADDS, "AddN") or len(addition.inputs) != 2 or refused(addition):
         return None
@@ -86,7 +86,7 @@ def _total(loop: Loop, place: int, refused: Refused) -> _Total | None:
     if after.is_predicate or sum(result is after for result in body.results) != 1:
         return None
     term = others[0].producer
-    if not isinstance(term, Call) or term.block is not body or not _is_plain(term) or refused(term):
+    if not isinstance(term, Call) or term.block is not body or not _is_single(term) or refused(term):
         return None
     if others[0].sole_user is not addition or argument.shape != others[0].shape or after.dtype != F32:
         return None
@@ -103,8 +103,8 @@ def _total(loop: Loop, place: int, refused: Refused) -> _Total | None:
     return _Total(place, addition, term, collected) if all(_is_kept(loop, value) for value in collected) else None
 
 
-def _is_plain(call: Call) -> bool:
-    return not call.predicates and not call.step.deref and len(call.outputs) == 1
+def _is_single(call: Call) -> bool:
+    return call.is_plain and len(call.outputs) == 1
 
 
 def _is_kept(loop: Loop, value: Value) -> bool:

@@ -47,13 +47,13 @@ def split_products(block: Block, refused: Refused) -> None:
 def _parts(product: Call, refused: Refused) -> dict[Call, int]:
     """The calls that take columns of a product, with the first of these; nothing where it is used otherwise."""
     node, out = product.step.node, product.output
-    if node.attr("transpose_a") or not node.attr("transpose_b") or product.predicates or product.step.deref:
+    if node.attr("transpose_a") or not node.attr("transpose_b") or not product.is_plain:
         return {}
     if out.dtype != F32 or out.shape is None or len(out.shape) != _MATRIX or out.is_result or out.is_predicate:
         return {}
     found: dict[Call, int] = {}
     for user in out.users:
-        if not isinstance(user, Call) or user.op != "Slice" or user.predicates or user.step.deref or refused(user):
+        if not isinstance(user, Call) or user.op != "Slice" or not user.is_plain or refused(user):
             return {}
         begin, part = numbers_of(user.inputs[1]), user.output.shape
         if user.inputs[0] is not out or begin is None or part is None or part[0] != out.shape[0] or 0 in part:

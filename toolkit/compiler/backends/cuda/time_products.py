@@ -99,8 +99,7 @@ def _outside(value: Value, given: dict[Value, Value]) -> Value | None:
 
 
 def _is_plain(operation: Operation, refused: Refused) -> bool:
-    plain = isinstance(operation, Call) and not operation.predicates and not operation.step.deref
-    return plain and not refused(operation)
+    return isinstance(operation, Call) and operation.is_plain and not refused(operation)
 
 
 def _found(
@@ -163,7 +162,7 @@ def _read(block: Block, loop: Loop, x: Value, given: dict[Value, Value], refused
     else:
         return None
     shape = rows.shape
-    if filled.block is not block or filled.predicates or filled.step.deref or rows.dtype != F32 or shape is None:
+    if filled.block is not block or not filled.is_plain or rows.dtype != F32 or shape is None:
         return None
     fits = len(shape) == _STEPS and 0 not in shape and x.shape == shape[1:]
     return _Read(call, rows, is_once) if fits else None

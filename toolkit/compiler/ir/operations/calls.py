@@ -27,6 +27,11 @@ class Call(Operation, mnemonic="call"):
     # all that a call takes is in one field: there is nothing to gather
     inputs: tuple[Value, ...] = operands()  # pyright: ignore[reportIncompatibleMethodOverride]
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether it runs whenever its block does, and takes values alone, no variable by reference."""
+        return not self.predicates and not self.step.deref
+
 
 def call_of(value: Value, *ops: str) -> Call | None:
     """The call of one of these ops that makes a value; None where it is made otherwise, or not at all."""
