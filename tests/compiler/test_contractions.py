@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from toolkit.compiler.backends.cuda.contractions import Contraction, Layout, StridedLoop, batch_axes
-from toolkit.compiler.backends.cuda.stored_axes import common, packed, reshaped, transposed, untransposed
+from toolkit.compiler.backends.cuda.layout.contractions import Contraction, Layout, StridedLoop, batch_axes
+from toolkit.compiler.backends.cuda.layout.stored_axes import common, packed, reshaped, transposed, untransposed
 from toolkit.kernels.cuda.libraries import reference
 from toolkit.kernels.cuda.libraries.base import Product
 

@@ -11,8 +11,8 @@ import pytest
 from tests import perturbation, tolerance
 from tests.compiler.layers import normal
 from toolkit import client as gm
-from toolkit.compiler.backends.cuda import float8_rules
-from toolkit.compiler.backends.cuda.float8_rules import HOPPER, Candidate, Pace
+from toolkit.compiler.backends.cuda.precision import float8_rules
+from toolkit.compiler.backends.cuda.precision.float8_rules import HOPPER, Candidate, Pace
 from toolkit.errors import UsageError
 from toolkit.kernels.cuda.driver import choose
 from toolkit.kernels.cuda.driver.fake import FakeDriver

@@ -120,7 +120,7 @@ def test_random_numbers_go_on_from_replay_to_replay(
     area: int, replays: list[Recording], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The numbers are the CPU's, in each step, and in those of other fetches between them."""
-    from toolkit.compiler.backends.cuda import recorded
+    from toolkit.compiler.backends.cuda.recording import recorded
     from toolkit.kernels.cuda import draws
 
     for room in (draws, recorded):
@@ -232,7 +232,7 @@ def test_a_value_on_the_host_is_part_of_a_recording(replays: list[Recording]) ->
 @pytest.mark.parametrize("operations", [1, 40])
 def test_what_is_assigned_is_copied_where_that_saves_more(operations: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """The bytes that may be copied grow with the launches that a recording saves."""
-    from toolkit.compiler.backends.cuda import recorded
+    from toolkit.compiler.backends.cuda.recording import recorded
 
     monkeypatch.setattr(recorded, "_BYTES_A_LAUNCH", X.nbytes // 20)
     with gm.Graph().as_default() as graph:

@@ -12,7 +12,7 @@ from tests.bench.cuda.networks.encoder import Encoder
 from tests.bench.cuda.networks.perceptron import Perceptron
 from tests.bench.cuda.workloads import TINY, WORKLOADS, CudaWorkload
 from tests.gpu.driver import require_hardware
-from toolkit.compiler.backends.cuda import float8_rules
+from toolkit.compiler.backends.cuda.precision import float8_rules
 
 #: one optimizer of each network in every run: each has tests of its own
 SMALL = [name for name in TINY if not name.endswith((" momentum", " adam")) or "perceptron" in name]

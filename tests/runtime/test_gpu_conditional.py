@@ -18,7 +18,9 @@ from toolkit import Session
 from toolkit import client as gm
 from toolkit.client import functional_flow
 from toolkit.client.tensor_list_array import TensorListArray
-from toolkit.compiler.backends.cuda import conditional_arrays, conditional_growing, conditional_lists
+from toolkit.compiler.backends.cuda.conditionals import arrays as conditional_arrays
+from toolkit.compiler.backends.cuda.conditionals import growing as conditional_growing
+from toolkit.compiler.backends.cuda.conditionals import lists as conditional_lists
 from toolkit.errors import GraphmillError, InvalidArgumentError
 from toolkit.kernels.cuda import draws
 from toolkit.kernels.cuda.driver import choose

@@ -22,8 +22,9 @@ from tests.runtime.learning_graphs import COUNTED, GRAPHS, trained, weights
 from tests.runtime.test_gpu_conditional import CPU, GPU, Steps
 from toolkit import client as gm
 from toolkit.client import functional_flow
-from toolkit.compiler.backends.cuda import conditional_arrays, conditional_nodes
-from toolkit.compiler.backends.cuda.list_uses import Capacity
+from toolkit.compiler.backends.cuda.conditionals import arrays as conditional_arrays
+from toolkit.compiler.backends.cuda.conditionals import nodes as conditional_nodes
+from toolkit.compiler.backends.cuda.conditionals.list_uses import Capacity
 from toolkit.errors import InvalidArgumentError
 from toolkit.kernels.cuda.draws import Draws
 from toolkit.kernels.cuda.driver import choose

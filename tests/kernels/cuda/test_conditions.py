@@ -11,7 +11,7 @@ import pytest
 
 from tests.kernels.cuda.assembler import assembled
 from tests.kernels.cuda.bindings import Bindings
-from toolkit.compiler.backends.cuda.conditional_nodes import condition_kernel
+from toolkit.compiler.backends.cuda.conditionals.nodes import condition_kernel
 from toolkit.kernels.cuda.driver import real
 from toolkit.kernels.cuda.driver.base import DriverError, GpuSpan
 from toolkit.kernels.cuda.driver.fake import FakeContext, FakeDriver

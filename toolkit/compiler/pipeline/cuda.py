@@ -15,19 +15,19 @@ if TYPE_CHECKING:
 
 
 def _gather_kernels(block: Block, to: Compilation) -> None:
-    from toolkit.compiler.backends.cuda.fusion import gather_kernels
+    from toolkit.compiler.backends.cuda.fusion.elementwise import gather_kernels
 
     gather_kernels(block, to.excluded_by_name, may_change_variables, single=to.settings.narrow is not None)
 
 
 def _lower_precision_of_gpus(block: Block, to: Compilation) -> None:
-    from toolkit.compiler.backends.cuda.precision import lower_precision
+    from toolkit.compiler.backends.cuda.precision.lowering import lower_precision
 
     lower_precision(block, to.settings.narrow, to.excluded_by_name)
 
 
 def _lower_float8(block: Block, to: Compilation) -> None:
-    from toolkit.compiler.backends.cuda.float8 import lower_float8
+    from toolkit.compiler.backends.cuda.precision.float8 import lower_float8
     from toolkit.kernels.cuda.device import device_named
 
     blas = device_named(block.device).context.blas
@@ -35,13 +35,13 @@ def _lower_float8(block: Block, to: Compilation) -> None:
 
 
 def _fuse_products(block: Block, to: Compilation) -> None:
-    from toolkit.compiler.backends.cuda.products import fuse_products
+    from toolkit.compiler.backends.cuda.fusion.products import fuse_products
 
     fuse_products(block, to.excluded_by_name, may_change_variables)
 
 
 def _form_attention(block: Block, to: Compilation) -> None:
-    from toolkit.compiler.backends.cuda.attention_forming import form_attention
+    from toolkit.compiler.backends.cuda.attention.forming import form_attention
     from toolkit.kernels.gpu.attention import is_one_kernel
 
     narrow, tf32 = to.settings.narrow, to.settings.precision == "tf32"
@@ -53,91 +53,91 @@ def _form_attention(block: Block, to: Compilation) -> None:
 
 
 def _order_rows(block: Block, to: Compilation) -> None:
-    from toolkit.compiler.backends.cuda.row_order import order_rows
+    from toolkit.compiler.backends.cuda.layout.row_order import order_rows
 
     order_rows(block, to.excluded_by_name)
 
 
 def _order_batches(block: Block, to: Compilation) -> None:
-    from toolkit.compiler.backends.cuda.batch_order import order_batches
+    from toolkit.compiler.backends.cuda.layout.batch_order import order_batches
 
     order_batches(block, to.excluded_by_name, may_change_variables)
 
 
 def _fold_transpositions(block: Block, to: Compilation) -> None:
-    from toolkit.compiler.backends.cuda.transpositions import fold_transpositions
+    from toolkit.compiler.backends.cuda.layout.transpositions import fold_transpositions
 
     fold_transpositions(block, to.excluded_by_name, may_change_variables)
 
 
 def _fuse_convolutions(block: Block, to: Compilation) -> None:
-    from toolkit.compiler.backends.cuda.convolutions import fuse_convolutions
+    from toolkit.compiler.backends.cuda.fusion.convolutions import fuse_convolutions
 
     fuse_convolutions(block, to.excluded_by_name, may_change_variables)
 
 
 def _sum_products(block: Block, to: Compilation) -> None:
-    from toolkit.compiler.backends.cuda.summed_products import sum_products
+    from toolkit.compiler.backends.cuda.loops.summed_products import sum_products
 
     sum_products(block, to.excluded_by_name)
 
 
 def _split_first(block: Block, to: Compilation) -> None:
-    from toolkit.compiler.backends.cuda.late_splits import split_first
+    from toolkit.compiler.backends.cuda.parts.late_splits import split_first
 
     split_first(block, to.excluded_by_name, may_change_variables)
 
 
 def _place_parts(block: Block, to: Compilation) -> None:
-    from toolkit.compiler.backends.cuda.parts import place_parts
+    from toolkit.compiler.backends.cuda.parts.in_place import place_parts
 
     place_parts(block, to.excluded_by_name)
 
 
 def _split_norms(block: Block, to: Compilation) -> None:
-    from toolkit.compiler.backends.cuda.norms import split_norms
+    from toolkit.compiler.backends.cuda.fusion.norms import split_norms
 
     split_norms(block, to.excluded_by_name)
 
 
 def _sink_updates(block: Block, to: Compilation) -> None:
-    from toolkit.compiler.backends.cuda.updates import sink_updates
+    from toolkit.compiler.backends.cuda.fusion.updates import sink_updates
 
     sink_updates(block)
 
 
 def _compute_on_host(block: Block, to: Compilation) -> None:
-    from toolkit.compiler.backends.cuda.host_numbers import compute_on_host
+    from toolkit.compiler.backends.cuda.conditionals.host_numbers import compute_on_host
 
     compute_on_host(block, to.excluded_by_name)
 
 
 def _sum_behind_loops(block: Block, to: Compilation) -> None:
-    from toolkit.compiler.backends.cuda.loop_sums import sum_behind_loops
+    from toolkit.compiler.backends.cuda.loops.loop_sums import sum_behind_loops
 
     sum_behind_loops(block, to.excluded_by_name)
 
 
 def _hoist_products(block: Block, to: Compilation) -> None:
-    from toolkit.compiler.backends.cuda.time_products import hoist_products
+    from toolkit.compiler.backends.cuda.loops.time_products import hoist_products
 
     hoist_products(block, to.excluded_by_name)
 
 
 def _split_products(block: Block, to: Compilation) -> None:
-    from toolkit.compiler.backends.cuda.part_products import split_products
+    from toolkit.compiler.backends.cuda.parts.products import split_products
 
     split_products(block, to.excluded_by_name)
 
 
 def _push_late(block: Block, to: Compilation) -> None:
-    from toolkit.compiler.backends.cuda.late_pushes import push_late
+    from toolkit.compiler.backends.cuda.loops.late_pushes import push_late
 
     push_late(block)
 
 
 def _gather_updates(block: Block, to: Compilation) -> None:
-    from toolkit.compiler.backends.cuda.updates import gather_updates
+    from toolkit.compiler.backends.cuda.fusion.updates import gather_updates
 
     gather_updates(block, to.excluded_by_name)
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import functools
 from collections.abc import Sequence
 
-from toolkit.compiler.backends.cuda.conditional_emit import ConditionalEmitter
-from toolkit.compiler.backends.cuda.device_numbers import DeviceNumbers, copies_numbers_out
+from toolkit.compiler.backends.cuda.conditionals.device_numbers import DeviceNumbers, copies_numbers_out
+from toolkit.compiler.backends.cuda.conditionals.emit import ConditionalEmitter
+from toolkit.compiler.backends.cuda.conditionals.list_uses import ListUses
 from toolkit.compiler.backends.cuda.emitter import CudaEmitter, CudaFunction
-from toolkit.compiler.backends.cuda.list_uses import ListUses
-from toolkit.compiler.backends.cuda.recorded import refusal
+from toolkit.compiler.backends.cuda.recording.recorded import refusal
 from toolkit.compiler.backends.kernels.function import KernelFunction
 from toolkit.compiler.ir.block import Block
 from toolkit.compiler.ir.operations.calls import Loop

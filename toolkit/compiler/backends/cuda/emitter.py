@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from toolkit.compiler.backends.cuda.conditionals.list_uses import PUSH, STACK_PUSH, ListUses, note_list, note_stack
 from toolkit.compiler.backends.cuda.launchers import LAUNCHERS, updates
-from toolkit.compiler.backends.cuda.list_uses import PUSH, STACK_PUSH, ListUses, note_list, note_stack
 from toolkit.compiler.backends.cuda.operations import UpdatesCall
-from toolkit.compiler.backends.cuda.recorded import RecordedFunction
+from toolkit.compiler.backends.cuda.recording.recorded import RecordedFunction
 from toolkit.compiler.backends.kernels.emit import CallEmitter
 from toolkit.compiler.backends.kernels.function import KernelFunction
 from toolkit.compiler.ir.block import Block

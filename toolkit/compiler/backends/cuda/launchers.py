@@ -11,11 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from toolkit.compiler.backends.cuda.attention_launchers import ATTENTION_LAUNCHERS
-from toolkit.compiler.backends.cuda.collected import COLLECTED_LAUNCHERS
-from toolkit.compiler.backends.cuda.float8_launchers import FLOAT8_LAUNCHERS
-from toolkit.compiler.backends.cuda.host_numbers import HostNumber, launch_host_number
-from toolkit.compiler.backends.cuda.narrow_launchers import NARROW_LAUNCHERS
+from toolkit.compiler.backends.cuda.attention.launchers import ATTENTION_LAUNCHERS
+from toolkit.compiler.backends.cuda.conditionals.host_numbers import HostNumber, launch_host_number
+from toolkit.compiler.backends.cuda.layout.strided_operations import StridedProduct
+from toolkit.compiler.backends.cuda.loops.collected import COLLECTED_LAUNCHERS
 from toolkit.compiler.backends.cuda.operations import (
     ChannelGradients,
     ChannelMoments,
@@ -26,8 +25,9 @@ from toolkit.compiler.backends.cuda.operations import (
     LibraryProduct,
     UpdatesCall,
 )
-from toolkit.compiler.backends.cuda.placed_launchers import PLACED_LAUNCHERS
-from toolkit.compiler.backends.cuda.strided_operations import StridedProduct
+from toolkit.compiler.backends.cuda.parts.launchers import PLACED_LAUNCHERS
+from toolkit.compiler.backends.cuda.precision.float8_launchers import FLOAT8_LAUNCHERS
+from toolkit.compiler.backends.cuda.precision.launchers import NARROW_LAUNCHERS
 from toolkit.compiler.ir import relations
 from toolkit.kernels.cuda.convolving import Fused, convolve
 from toolkit.kernels.cuda.device import CudaDevice

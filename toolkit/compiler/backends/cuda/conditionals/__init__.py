@@ -1,0 +1,1 @@
+"""Loops and branches that the device decides: conditional nodes of a recorded step."""

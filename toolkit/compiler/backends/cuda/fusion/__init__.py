@@ -1,0 +1,1 @@
+"""Kernels and library calls made of several operations, and updates put together."""
