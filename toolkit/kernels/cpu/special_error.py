@@ -141,19 +141,23 @@ simple("Erfinv")(in_float64(erfinv))
 simple("Ndtri")(in_float64(ndtri))
 
 
+DAWSON_STEP, DAWSON_REACH = 0.2, 35  # of Rybicki's series, and how many steps to either side it goes
+DAWSON_SERIES = (1, -2 / 3, 4 / 15, -8 / 105, 16 / 945, -32 / 10395, 64 / 135135)
+
+
 @simple("Dawsn")
 @in_float64
 def dawsn(x: Array) -> Array:
     """Dawson's integral exp(-x^2) int_0^x exp(t^2) dt, by Rybicki's sampling series (Computers in Physics 3,
     1989): sums of Gaussians at odd multiples of h are exact to exp(-(pi / 2h)^2)."""
-    h = 0.2
+    h = DAWSON_STEP
     a = np.abs(x)
     centre = 2 * np.rint(0.5 * np.minimum(a, 1e8) / h)
     total = np.zeros_like(a)
-    for n in range(-35, 36, 2):
+    for n in range(-DAWSON_REACH, DAWSON_REACH + 1, 2):
         total = total + np.exp(-np.square(a - (centre + n) * h)) / (centre + n)
     value = np.where(a > 1e7, 0.5 / a, total / np.sqrt(np.pi))
-    small = a * polynomial(a * a, (1, -2 / 3, 4 / 15, -8 / 105, 16 / 945, -32 / 10395, 64 / 135135))
+    small = a * polynomial(a * a, DAWSON_SERIES)
     return np.copysign(np.where(a < 0.1, small, value), x)
 
 
@@ -171,23 +175,33 @@ simple("FresnelSin")(_fresnel_sin)
 simple("FresnelCos")(_fresnel_cos)
 
 
+FRESNEL_LIMIT = 1.6  # up to which the power series are taken
+FRESNEL_STEP, FRESNEL_STEPS = 0.2, 26  # of the auxiliary functions' integrals
+
+
+def fresnel_series(*, is_sine: bool) -> list[float]:
+    """Factors of the powers of (pi x^2 / 2)^2 in the series of S / (pi x^3 / 6) or of C / x."""
+    factors = [1.0]
+    for k in range(1, 22):
+        if is_sine:
+            factors.append(-factors[-1] / ((2 * k) * (2 * k + 1)) * (4 * k - 1) / (4 * k + 3))
+        else:
+            factors.append(-factors[-1] / ((2 * k - 1) * (2 * k)) * (4 * k - 3) / (4 * k + 1))
+    return factors
+
+
 def _fresnel(x: Array) -> tuple[Array, Array]:
     """S and C: power series near 0; beyond, the auxiliary functions f and g of DLMF 7.7.10-11, integrals of
     exp(-pi x^2 s^2 / 2) / (1 + s^4) and s^2 times it over the line, by the trapezoidal rule."""
     a = np.abs(x)
-    near = np.minimum(a, 1.6)
+    near = np.minimum(a, FRESNEL_LIMIT)
     t = np.square(0.5 * np.pi * near * near)
-    sine = near**3 * np.pi / 6
-    cosine = near.copy()
-    s_sum, c_sum = sine.copy(), cosine.copy()
-    for k in range(1, 22):
-        sine = -sine * t / ((2 * k) * (2 * k + 1)) * (4 * k - 1) / (4 * k + 3)
-        cosine = -cosine * t / ((2 * k - 1) * (2 * k)) * (4 * k - 3) / (4 * k + 1)
-        s_sum, c_sum = s_sum + sine, c_sum + cosine
-    far = np.clip(a, 1.6, 1e8)
-    h = 0.2
+    s_sum = near**3 * np.pi / 6 * polynomial(t, fresnel_series(is_sine=True))
+    c_sum = near * polynomial(t, fresnel_series(is_sine=False))
+    far = np.clip(a, FRESNEL_LIMIT, 1e8)
+    h = FRESNEL_STEP
     f, g = np.full_like(far, 0.5), np.zeros_like(far)
-    for i in range(1, 27):
+    for i in range(1, FRESNEL_STEPS + 1):
         v = i * h
         s2 = np.square(v / far)
         weight = np.exp(-0.5 * np.pi * v * v) / (1 + s2 * s2)
@@ -197,6 +211,6 @@ def _fresnel(x: Array) -> tuple[Array, Array]:
     angle = 0.5 * np.pi * np.fmod(far * far, 4)
     s_far = 0.5 - f * np.cos(angle) - g * np.sin(angle)
     c_far = 0.5 + f * np.sin(angle) - g * np.cos(angle)
-    s_value = np.where(a <= 1.6, s_sum, np.where(a > 1e7, 0.5, s_far))
-    c_value = np.where(a <= 1.6, c_sum, np.where(a > 1e7, 0.5, c_far))
+    s_value = np.where(a <= FRESNEL_LIMIT, s_sum, np.where(a > 1e7, 0.5, s_far))
+    c_value = np.where(a <= FRESNEL_LIMIT, c_sum, np.where(a > 1e7, 0.5, c_far))
     return np.copysign(s_value, x), np.copysign(c_value, x)

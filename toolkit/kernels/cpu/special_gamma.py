@@ -13,7 +13,7 @@ from toolkit.kernels.cpu.special_error import in_float64, polynomial
 from toolkit.kernels.registry import simple
 from toolkit.kernels.types import Array
 
-_EULER = 0.57721566490153286061
+EULER = 0.57721566490153286061
 #: Bernoulli numbers B_2, B_4, ...
 BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510, 43867 / 798, -174611 / 330)
 STIRLING = tuple(b / (2 * k * (2 * k - 1)) for k, b in enumerate(BERNOULLI, 1))
@@ -33,7 +33,7 @@ def _zeta_less_one(k: int) -> float:
 
 #: lgamma(2 + d) = (1 - Euler's number) d + the sum of (-1)^k (zeta(k) - 1) / k d^k: up to |d| = 1/2 each term is less
 #: than a quarter of the one before
-AT_TWO = (1 - _EULER, *((-1) ** k * _zeta_less_one(k) / k for k in range(2, 29)))
+AT_TWO = (1 - EULER, *((-1) ** k * _zeta_less_one(k) / k for k in range(2, 29)))
 
 
 def _lgamma_positive(x: Array) -> Array:
@@ -231,14 +231,23 @@ def betainc(a: Array, b: Array, x: Array) -> Array:
     return np.where((a > 0) & (b > 0) & (x >= 0) & (x <= 1), value, np.nan)
 
 
-@simple("Betainc")
-def betainc_op(a: Array, b: Array, x: Array) -> Array:
-    """a, b and x have one shape, or are scalars."""
+def common_shape(a: Array, b: Array, x: Array) -> tuple[int, ...]:
+    """The shape of Betainc's result: a, b and x have one shape, or are scalars.
+
+    Raises:
+        InvalidArgumentError: they have several.
+    """
     shapes = {v.shape for v in (a, b, x) if v.ndim}
     require(
         len(shapes) <= 1,
         f"Shapes of a, b and x are inconsistent: {shape_text(a)} vs. {shape_text(b)} vs. {shape_text(x)}",
     )
+    return next(iter(shapes), ())
+
+
+@simple("Betainc")
+def betainc_op(a: Array, b: Array, x: Array) -> Array:
+    common_shape(a, b, x)
     values = np.broadcast_arrays(*(v.astype(np.float64) for v in (a, b, x)))
     return np.asarray(betainc(*values)).astype(a.dtype)
 
@@ -283,18 +292,22 @@ def polygamma(n: Array, x: Array) -> Array:
     return np.where((n >= 0) & (np.floor(n) == n), value, np.nan)
 
 
+EXPINT_LIMIT, EXPINT_TERMS = 40.0, 159  # up to which the series is taken, and so many terms of it
+EXPINT_TAIL = 37  # terms of the asymptotic series
+
+
 def _expint_positive(x: Array) -> Array:
-    near = np.minimum(x, 40)
+    near = np.minimum(x, EXPINT_LIMIT)
     term, total = np.ones_like(x), np.zeros_like(x)
-    for k in range(1, 160):
+    for k in range(1, EXPINT_TERMS + 1):
         term = term * near / k
         total = total + term / k
-    far = np.maximum(x, 40)
+    far = np.maximum(x, EXPINT_LIMIT)
     tail, term = np.ones_like(x), np.ones_like(x)
-    for k in range(1, 38):
+    for k in range(1, EXPINT_TAIL + 1):
         term = term * k / far
         tail = tail + term
-    return np.where(x <= 40, _EULER + np.log(near) + total, np.exp(far) / far * tail)
+    return np.where(x <= EXPINT_LIMIT, EULER + np.log(near) + total, np.exp(far) / far * tail)
 
 
 @simple("Expint")
@@ -305,15 +318,13 @@ def expint(x: Array) -> Array:
     return np.where(x > 0, value, np.where(x == 0, -np.inf, np.nan))
 
 
+#: Li_2(1 - e^-u) = u - u^2 / 4 + u^3 times a polynomial in u^2, for small u
+DILOGARITHM = tuple(b / math.factorial(2 * k + 1) for k, b in enumerate(BERNOULLI, 1))
+
+
 def _dilogarithm(u: Array) -> Array:
     """Li_2(1 - e^-u) for small u, by the series in Bernoulli numbers."""
-    total = u - u * u / 4
-    power, factorial = u, 1.0
-    for k, bernoulli in enumerate(BERNOULLI, 1):
-        power = power * u * u
-        factorial *= (2 * k) * (2 * k + 1)
-        total = total + bernoulli * power / factorial
-    return total
+    return u - u * u / 4 + u * u * u * polynomial(u * u, DILOGARITHM)
 
 
 @simple("Spence")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from toolkit.errors import InvalidArgumentError
 from toolkit.kernels.cpu.common import check_broadcast, require, shape_text
+from toolkit.kernels.cpu.special_gamma import common_shape
 from toolkit.kernels.cuda.memory import GpuArray
 from toolkit.kernels.gpu.elementwise_node import ElementwiseLaunches, number_kernel
 from toolkit.kernels.gpu.nests import NestStep
@@ -14,13 +15,15 @@ UNARY = (
     "Exp", "Expm1", "Log", "Log1p", "Reciprocal", "Inv", "Sigmoid", "Tanh", "Sin", "Cos", "Tan", "Asin", "Acos",
     "Atan", "Sinh", "Cosh", "Asinh", "Acosh", "Atanh", "Floor", "Ceil", "Rint", "Round",
     "PopulationCount", "Relu", "Relu6", "LeakyRelu", "Elu", "Selu", "Softplus", "Softsign", "Erf", "Erfc",
-    "Erfinv", "Ndtri", "Lgamma", "Digamma",
+    "Erfinv", "Ndtri", "Lgamma", "Digamma", "BesselI0", "BesselI0e", "BesselI1", "BesselI1e", "BesselJ0", "BesselJ1",
+    "BesselK0", "BesselK0e", "BesselK1", "BesselK1e", "BesselY0", "BesselY1", "Dawsn", "Expint", "FresnelCos",
+    "FresnelSin", "Spence",
 )  # fmt: skip
 BINARY = (
     "Add", "AddV2", "Sub", "Mul", "Div", "RealDiv", "DivNoNan", "MulNoNan", "TruncateDiv", "FloorDiv", "Mod",
     "TruncateMod", "FloorMod", "Maximum", "Minimum", "Pow", "SquaredDifference", "Atan2", "NextAfter", "Xdivy",
     "Xlogy", "Xlog1py", "BitwiseAnd", "BitwiseOr", "BitwiseXor", "LeftShift", "RightShift", "Complex", "Igamma",
-    "Igammac", "Zeta", "Polygamma",
+    "Igammac", "IgammaGradA", "RandomGammaGrad", "Zeta", "Polygamma",
 )  # fmt: skip
 #: of two tensors of one shape: functions by their value y and dy, activations by dy and x or y
 VALUE_GRADIENTS = ("SigmoidGrad", "TanhGrad", "SqrtGrad", "RsqrtGrad", "ReciprocalGrad", "InvGrad")
@@ -103,6 +106,17 @@ def clip_by_value(op: KernelNode) -> Compute:
                 f"{name} must be a scalar or of the shape {shape_text(x)} of the input, got {shape_text(bound)}",
             )
         return run(x.shape, x, low, high)
+
+    return compute
+
+
+@number_kernel("Betainc")
+def betainc(op: KernelNode) -> Compute:
+    """a, b and x have one shape, or are scalars."""
+    run = ElementwiseLaunches.of(op).run
+
+    def compute(a: GpuArray, b: GpuArray, x: GpuArray) -> GpuArray:
+        return run(common_shape(a, b, x), a, b, x)
 
     return compute
 

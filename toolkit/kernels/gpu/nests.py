@@ -19,9 +19,11 @@ from toolkit.kernels.cuda.simt.ir import SimtKernel, Value
 from toolkit.kernels.gpu import (
     operators,
     operators_basic,
+    operators_bessel,
     operators_complex,
     operators_incomplete,
     operators_integer,
+    operators_integrals,
     operators_special,
     operators_trigonometric,
 )
@@ -41,9 +43,11 @@ from toolkit.kernels.gpu.number_casts import cast_number, is_castable
 #: the modules that fill the table of operators
 TABLES = (
     operators_basic,
+    operators_bessel,
     operators_complex,
     operators_incomplete,
     operators_integer,
+    operators_integrals,
     operators_special,
     operators_trigonometric,
 )

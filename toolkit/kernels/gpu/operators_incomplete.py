@@ -1,4 +1,4 @@
-"""Incomplete gamma functions, zeta and polygamma, in double, as `kernels.cpu.special_gamma` has them.
+"""Incomplete gamma functions with their slopes, zeta and polygamma, in double, as `kernels.cpu.special_gamma` has them.
 
 Series end, thread by thread, when nothing is added any more.
 """
@@ -89,6 +89,83 @@ def igamma(k: KernelBuilder, a: Value, x: Value) -> Value:
 @gpu_operator("Igammac", kinds="f", weight=_WEIGHT, in_double=True)
 def igammac(k: KernelBuilder, a: Value, x: Value) -> Value:
     return _incomplete(k, a, x, is_upper=True)
+
+
+def _series_slope(k: KernelBuilder, a: Value, x: Value) -> tuple[Value, Value]:
+    """`_series`, and its derivative in a."""
+    one, zero = k.number(1.0, "double"), k.number(0.0, "double")
+    term, total, n = k.variable(one), k.variable(one), k.variable(one)
+    slope, slope_total = k.variable(zero), k.variable(zero)
+    most, least = k.number(float(_MOST_TERMS), "double"), k.number(_LEAST, "double")
+
+    def goes_on() -> Value:
+        is_seen = k.compare("ogt", term.get(), k.mul(total.get(), least))
+        size = k.intrinsic("fabs", slope_total.get())
+        steep = k.compare("ogt", k.intrinsic("fabs", slope.get()), k.mul(size, least))
+        return k.both(k.either(is_seen, steep), k.compare("olt", n.get(), most))
+
+    with k.while_(goes_on):
+        below = k.add(a, n.get())
+        factor = k.div(x, below)
+        slope.set(k.sub(k.mul(slope.get(), factor), k.div(k.mul(term.get(), factor), below)))
+        term.set(k.mul(term.get(), factor))
+        total.set(k.add(total.get(), term.get()))
+        slope_total.set(k.add(slope_total.get(), slope.get()))
+        n.set(k.add(n.get(), one))
+    return total.get(), slope_total.get()
+
+
+def _fraction_slope(k: KernelBuilder, a: Value, x: Value) -> tuple[Value, Value]:
+    """`_fraction`, and its derivative in a."""
+    one, zero = k.number(1.0, "double"), k.number(0.0, "double")
+    value, slope = k.variable(zero), k.variable(zero)
+    n = k.variable(k.number(float(_DEPTH), "double"))
+    base = k.sub(k.add(x, one), a)
+    with k.while_(lambda: k.compare("ogt", n.get(), zero)):
+        now = n.get()
+        below = k.sub(k.add(base, k.add(now, now)), value.get())
+        found = k.div(k.mul(now, k.sub(now, a)), below)
+        slope.set(k.div(k.sub(k.mul(found, k.add(one, slope.get())), now), below))
+        value.set(found)
+        n.set(k.sub(now, one))
+    below = k.sub(base, value.get())
+    return k.div(one, below), k.div(k.add(one, slope.get()), k.mul(below, below))
+
+
+@gpu_operator("IgammaGradA", kinds="f", weight=_WEIGHT, in_double=True)
+def igamma_grad_a(k: KernelBuilder, a: Value, x: Value) -> Value:
+    """d P(a, x) / da."""
+    zero, one = k.number(0.0, "double"), k.number(1.0, "double")
+    usable = k.both(k.compare("ogt", a, zero), k.compare("ogt", x, zero))
+    usable = k.both(usable, k.both(_is_finite(k, a), _is_finite(k, x)))
+    sa, sx = k.select(usable, a, one), k.select(usable, x, one)
+    is_small = k.compare("olt", sx, k.add(sa, one))
+    total, slope = k.variable(zero), k.variable(zero)
+    with k.when(is_small):
+        for variable, found in zip((total, slope), _series_slope(k, sa, sx), strict=True):
+            variable.set(found)
+    with k.otherwise():
+        for variable, found in zip((total, slope), _fraction_slope(k, sa, sx), strict=True):
+            variable.set(found)
+    # behind the loops, through which they would be kept
+    logarithm = functions.log(k, sx)
+    scale = cast("Value", functions.exp(k, k.sub(k.sub(k.mul(sa, logarithm), sx), lgamma_of_positive(k, sa))))
+    rate, inverse = k.sub(logarithm, digamma(k, sa)), k.div(one, sa)
+    rate = k.select(is_small, k.sub(rate, inverse), rate)
+    scale = k.select(is_small, k.mul(scale, inverse), k.neg(scale))
+    value = k.mul(scale, k.add(slope.get(), k.mul(total.get(), rate)))
+    value = k.select(usable, value, k.number(math.nan, "double"))
+    return k.select(k.compare("oeq", x, zero), zero, value)
+
+
+@gpu_operator("RandomGammaGrad", kinds="f", weight=_WEIGHT, in_double=True)
+def random_gamma_grad(k: KernelBuilder, alpha: Value, sample: Value) -> Value:
+    """d sample / d alpha of a gamma-distributed sample, by implicit differentiation of its distribution."""
+    zero, one = k.number(0.0, "double"), k.number(1.0, "double")
+    safe = k.select(k.compare("ogt", alpha, zero), alpha, one)
+    power = k.mul(k.sub(alpha, one), functions.log(k, sample))
+    density = functions.exp(k, k.sub(k.sub(power, sample), lgamma_of_positive(k, safe)))
+    return k.neg(k.div(igamma_grad_a(k, alpha, sample), density))
 
 
 @gpu_operator("Zeta", kinds="f", weight=_WEIGHT, in_double=True)
