@@ -25,6 +25,8 @@ UNCHECKED: dict[str, str] = {
     "ResourceGatherNd": "rows out of range are zeros",
     "ReverseSequence": "a length of more than there is turns all of it",
     "ScatterNd": _ROWS,
+    "SparseReorder": "indices out of range are put where their positions are",
+    "SparseSliceGrad": "rows that the input has not are left out",
     "SparseTensorDenseMatMul": "numbers out of range are left out",
     "SparseToDense": "numbers out of range are left out, of several for one place the last one stays",
     "SparseSoftmaxCrossEntropyWithLogits": "the loss of a label out of range is NaN, as are its gradients",

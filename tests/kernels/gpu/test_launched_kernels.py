@@ -18,6 +18,9 @@ FEW = 2
 FAMILIES = {
     "Bessel functions": ("BesselI1", "BesselJ1", "BesselK0e", "BesselY1"),
     "integrals": ("Betainc", "Dawsn", "Expint", "FresnelSin", "Spence", "IgammaGradA", "RandomGammaGrad"),
+    "sparse tensors in order": ("SparseReorder", "SparseReshape", "SparseConcat"),
+    "parts of sparse tensors": ("SparseSlice", "SparseSplit", "SparseSliceGrad"),
+    "rows of sparse tensors": ("SparseFillEmptyRows", "RaggedFillEmptyRows", "SparseFillEmptyRowsGrad"),
 }
 
 

@@ -7,7 +7,8 @@ from typing import Any
 from toolkit.errors import InvalidArgumentError
 from toolkit.kernels.cpu.common import np, require, require_vector, shape_text, to_ints, wide, wrap_axis
 from toolkit.kernels.cpu.sorting import descending_order
-from toolkit.kernels.cpu.sparse import check_bounds, check_sparse, linear
+from toolkit.kernels.cpu.sparse import check_bounds, linear
+from toolkit.kernels.cpu.sparse_forms import check_sparse
 from toolkit.kernels.registry import Compute, KernelNode, kernel, simple
 from toolkit.kernels.types import Array
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from toolkit.kernels.cpu.common import integer, np, require, require_vector, shape_text
-from toolkit.kernels.cpu.sparse import check_sparse
+from toolkit.kernels.cpu.sparse_forms import check_sparse
 from toolkit.kernels.registry import Compute, KernelNode, kernel
 from toolkit.kernels.types import Array
 

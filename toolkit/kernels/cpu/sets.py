@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from toolkit.errors import InvalidArgumentError
 from toolkit.kernels.cpu.common import np, require, shape_text, to_ints
-from toolkit.kernels.cpu.sparse import check_order, check_sparse, linear, unlinear
+from toolkit.kernels.cpu.sparse import check_order, linear, unlinear
+from toolkit.kernels.cpu.sparse_forms import check_sparse
 from toolkit.kernels.registry import Compute, KernelNode, kernel
 from toolkit.kernels.types import Array
 

@@ -2,42 +2,21 @@
 
 from __future__ import annotations
 
-import math
-from typing import Any
-
 from toolkit.errors import InvalidArgumentError
-from toolkit.kernels.cpu.common import integer, np, require, require_scalar, require_vector, shape_text, to_ints
+from toolkit.kernels.cpu.common import integer, np, require, require_vector, to_ints
+from toolkit.kernels.cpu.sparse_forms import (
+    check_dense_shape,
+    check_filled,
+    check_filled_ragged,
+    check_slice_grad,
+    check_sparse,
+    concatenated,
+    reshaped_sizes,
+    slice_lengths,
+    split_starts,
+)
 from toolkit.kernels.registry import Compute, KernelNode, kernel, simple
 from toolkit.kernels.types import Array
-
-
-def check_sparse(indices: Array, values: Array, shape: Array) -> None:
-    """Raise unless the three parts of a sparse tensor fit together.
-
-    Raises:
-        InvalidArgumentError: a rank or a size is wrong.
-    """
-    require(indices.ndim == 2, f"Expected indices to be a matrix, got shape {shape_text(indices)}")
-    require(values.ndim == 1, f"Expected values to be a vector, got shape {shape_text(values)}")
-    require(shape.ndim == 1, f"Expected dense_shape to be a vector, got shape {shape_text(shape)}")
-    require(len(indices) == len(values), f"Expected {len(indices)} values, got {len(values)}")
-    require(
-        indices.shape[1] == len(shape),
-        f"Expected indices with {len(shape)} columns, one a dimension, got shape {shape_text(indices)}",
-    )
-
-
-def check_countable(shape: Array) -> None:
-    """Raise unless a dense shape is one that a tensor can have.
-
-    Raises:
-        InvalidArgumentError: a negative size, or more elements than int64 counts.
-    """
-    sizes = to_ints(shape)
-    require(min(sizes, default=0) >= 0, f"Expected shape dimensions to be non-negative, got {sizes}")
-    # as TensorFlow counts, size by size: what comes before a size of 0 must be countable too
-    for last in range(1, len(sizes) + 1):
-        require(math.prod(sizes[:last]) < 1 << 63, f"a tensor of shape {sizes} has more elements than can be counted")
 
 
 def check_bounds(indices: Array, shape: Array) -> None:
@@ -84,26 +63,6 @@ def sorted_order(indices: Array) -> Array:
     return np.lexsort(indices.T[::-1])
 
 
-def check_dense_shape(indices: Any, shape: Array, values: Any, default: Array) -> tuple[list[int], int]:
-    """The shape of a dense tensor, and how many numbers are put into it.
-
-    Raises:
-        InvalidArgumentError: there is no value, or no coordinates, for each.
-    """
-    require(indices.ndim <= 2, f"sparse_indices should be a scalar, vector, or matrix, got shape {shape_text(indices)}")
-    require_vector(shape, "output_shape")
-    require_scalar(default, "default_value")
-    count = indices.shape[0] if indices.ndim else 1
-    depth = indices.shape[1] if indices.ndim == 2 else 1
-    require(depth == len(shape), f"output_shape has incorrect number of elements: {len(shape)} should be: {depth}")
-    require(
-        values.ndim == 0 or values.shape == (count,),
-        f"sparse_values has incorrect shape {shape_text(values)}, should be [] or [{count}]",
-    )
-    require((shape >= 0).all(), f"output_shape must be non-negative, got {to_ints(shape)}")
-    return to_ints(shape), count
-
-
 @kernel("SparseToDense")
 def sparse_to_dense(op: KernelNode) -> Compute:
     validate = bool(op.attr("validate_indices"))
@@ -132,35 +91,7 @@ def sparse_reorder(indices: Array, values: Array, shape: Array) -> tuple[Array, 
 
 @simple("SparseReshape")
 def sparse_reshape(indices: Array, shape: Array, wanted: Array) -> tuple[Array, Array]:
-    require(indices.ndim == 2, f"Input indices should be a matrix but received shape {shape_text(indices)}")
-    require(shape.ndim == 1, f"Input shape should be a vector but received shape {shape_text(shape)}")
-    require(wanted.ndim == 1, f"Target shape should be a vector but received shape {shape_text(wanted)}")
-    require(
-        indices.shape[1] == len(shape),
-        f"Input tensor rank must match input shape length: {indices.shape[1]} vs {len(shape)}",
-    )
-    total = math.prod(to_ints(shape))
-    require(abs(total) < 1 << 63, f"a tensor of shape {to_ints(shape)} has more elements than can be counted")
-    sizes = to_ints(wanted)
-    require(sizes.count(-1) <= 1, "only one output dimension may be -1")
-    if -1 in sizes:
-        known = math.prod(s for s in sizes if s != -1)
-        require(
-            known > 0,
-            "reshape cannot infer the missing input size for an empty tensor "
-            "unless all specified input sizes are non-zero",
-        )
-        require(
-            total % known == 0,
-            f"Input to reshape is a SparseTensor with {total} dense values, but the "
-            f"requested shape requires a multiple of {known}",
-        )
-        sizes[sizes.index(-1)] = total // known
-    require(min(sizes, default=0) >= 0, f"size of a dimension must be non-negative: {sizes}")
-    require(
-        math.prod(sizes) == total,
-        f"Input to reshape is a tensor with {total} dense values, but the requested shape has {math.prod(sizes)}",
-    )
+    sizes = reshaped_sizes(indices, shape, wanted)
     out_shape = np.array(sizes, np.int64)
     return unlinear(linear(indices, shape), out_shape), out_shape
 
@@ -171,32 +102,14 @@ def sparse_concat(op: KernelNode) -> Compute:
 
     def compute(*args: Array) -> tuple[Array, Array, Array]:
         indices, values, shapes = args[:count], args[count : 2 * count], args[2 * count :]
-        for triple in zip(indices, values, shapes, strict=True):
-            check_sparse(*triple)
-        rank = len(shapes[0])
-        require(-rank <= dim < rank, f"Concat dimension must be in range [{-rank}, {rank}), got {dim}")
-        axis = dim % rank
+        axis, offsets, shape = concatenated(indices, values, shapes, dim)
         shifted: list[Array] = []
-        offset = 0
-        for i in range(count):
-            require(
-                len(shapes[i]) == rank,
-                f"Ranks of all input tensors must match: expected {rank} but got {len(shapes[i])} at position {i}",
-            )
-            for d in range(rank):
-                require(
-                    d == axis or shapes[i][d] == shapes[0][d],
-                    f"Input shapes must match: expected {shapes[0][d]} for dimension {d} but got {shapes[i][d]} at "
-                    f"position {i}",
-                )
-            moved = indices[i].copy()
+        for part, offset in zip(indices, offsets, strict=True):
+            moved = part.copy()
             moved[:, axis] += offset
-            offset += int(shapes[i][axis])
             shifted.append(moved)
         all_indices, all_values = np.concatenate(shifted), np.concatenate(values)
         order = sorted_order(all_indices)
-        shape = shapes[0].copy()
-        shape[axis] = offset
         return all_indices[order], all_values[order], shape
 
     return compute
@@ -208,26 +121,14 @@ def sparse_split(op: KernelNode) -> Compute:
     count = op.attr("num_split")
 
     def compute(axis_input: Array, indices: Array, values: Array, shape: Array) -> list[Array]:
-        require(axis_input.size == 1, f"split_dim should have a single element, got shape {shape_text(axis_input)}")
-        axis = int(axis_input.reshape(()))
-        check_sparse(indices, values, shape)
-        rank = len(shape)
-        require(0 <= axis < rank, f"Input split_dim should be between 0 and rank ({rank}), got {axis}")
-        total = int(shape[axis])
-        require(
-            1 <= count <= total,
-            f"Input num_split should be between 1 and the splitting dimension size ({total}), got {count}",
-        )
-        step, extra = divmod(total, count)
-        lengths = [step + (i < extra) for i in range(count)]
-        starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+        axis, starts = split_starts(axis_input, indices, values, shape, count)
         part = np.searchsorted(starts, indices[:, axis], side="right") - 1
         out: tuple[list[Array], list[Array], list[Array]] = ([], [], [])
         for i in range(count):
             chosen = indices[part == i].copy()
             chosen[:, axis] -= starts[i]
             own = shape.copy()
-            own[axis] = lengths[i]
+            own[axis] = starts[i + 1] - starts[i]
             out[0].append(chosen)
             out[1].append(values[part == i])
             out[2].append(own)
@@ -238,14 +139,7 @@ def sparse_split(op: KernelNode) -> Compute:
 
 @simple("SparseSlice")
 def sparse_slice(indices: Array, values: Array, shape: Array, start: Array, size: Array) -> tuple[Array, Array, Array]:
-    check_sparse(indices, values, shape)
-    check_countable(shape)
-    rank = len(shape)
-    require(start.shape == (rank,), f"Expected start to be a vector of length {rank} but got shape {shape_text(start)}")
-    require(size.shape == (rank,), f"Expected size to be a vector of length {rank} but got shape {shape_text(size)}")
-    require((start >= 0).all(), f"start must be non-negative, got {to_ints(start)}")
-    require((size >= 0).all(), f"size must be non-negative, got {to_ints(size)}")
-    length = np.maximum(np.minimum(size, shape - start), 0)
+    length = slice_lengths(indices, values, shape, start, size)
     inside = ((indices >= start) & (indices < start + length)).all(axis=1)
     return indices[inside] - start, values[inside], length
 
@@ -253,23 +147,7 @@ def sparse_slice(indices: Array, values: Array, shape: Array, start: Array, size
 @simple("SparseSliceGrad")
 def sparse_slice_grad(grad: Array, input_indices: Array, start: Array, output_indices: Array) -> Array:
     """The gradient of each value of the slice at its place in the input, 0 at the others."""
-    require(grad.ndim == 1, f"Input backprop_val_grad should be a vector, got shape {shape_text(grad)}")
-    require(input_indices.ndim == 2 and output_indices.ndim == 2, "input_indices and output_indices should be matrices")
-    require(input_indices.shape[1] == output_indices.shape[1], "The input and output should have the same ndims")
-    require(
-        start.shape == (input_indices.shape[1],),
-        f"input_start should have one number for each of {input_indices.shape[1]} dims, got shape {shape_text(start)}",
-    )
-    require(
-        len(output_indices) <= len(input_indices),
-        "# rows of output_indices should be not greater than of input_indices, "
-        f"got {len(output_indices)} and {len(input_indices)}",
-    )
-    require(
-        len(grad) == len(output_indices),
-        "# elements of backprop_val_grad and # rows of output_indices should "
-        f"match ({len(grad)} and {len(output_indices)})",
-    )
+    check_slice_grad(grad, input_indices, start, output_indices)
     moved = output_indices + start
     both = np.concatenate([input_indices, moved])
     extent = both.max(axis=0, initial=0) + 1
@@ -288,15 +166,7 @@ def sparse_fill_empty_rows(
     indices: Array, values: Array, shape: Array, default: Array
 ) -> tuple[Array, Array, Array, Array]:
     """Gives each empty row one default value, in column 0."""
-    require(shape.ndim == 1, f"dense_shape must be a vector, saw: {shape_text(shape)}")
-    require(indices.ndim == 2, f"indices must be a matrix, saw: {shape_text(indices)}")
-    require(values.ndim == 1, f"values must be a vector, saw: {shape_text(values)}")
-    require(
-        len(indices) == len(values),
-        f"The length of `values` ({len(values)}) must match the first dimension of `indices` ({len(indices)}).",
-    )
-    require_scalar(default, "default_value")
-    require(len(shape) > 0, "Dense shape cannot be empty.")
+    check_filled(indices, values, shape, default)
     count = int(shape[0])
     out_ids, order, empty = fill_rows(indices[:, 0], count)
     out = np.zeros((len(out_ids), indices.shape[1]), np.int64)
@@ -346,13 +216,7 @@ def sparse_fill_empty_rows_grad(reverse: Array, grad: Array) -> tuple[Array, Arr
 def ragged_fill_empty_rows(
     rows: Array, values: Array, count: Array, default: Array
 ) -> tuple[Array, Array, Array, Array]:
-    require_vector(rows, "value_rowids")
-    require_vector(values, "values")
-    require(
-        len(rows) == len(values),
-        f"The length of `values` ({len(values)}) must match that of `value_rowids` ({len(rows)}).",
-    )
-    require_scalar(default, "default_value")
+    check_filled_ragged(rows, values, default)
     out_ids, order, empty = fill_rows(rows, integer(count, "nrows"))
     kept = np.flatnonzero(order >= 0)
     out = np.empty(len(out_ids), values.dtype)

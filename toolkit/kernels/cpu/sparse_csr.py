@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from toolkit.errors import InvalidArgumentError
 from toolkit.graph.dtypes import DType
 from toolkit.kernels.cpu.common import np, require, require_scalar, shape_text, to_ints
-from toolkit.kernels.cpu.sparse import check_bounds, check_sparse
+from toolkit.kernels.cpu.sparse import check_bounds
+from toolkit.kernels.cpu.sparse_forms import check_sparse
 from toolkit.kernels.registry import Compute, KernelNode, kernel, simple
 from toolkit.kernels.types import Array
 

@@ -9,7 +9,8 @@ from toolkit.errors import InvalidArgumentError
 from toolkit.kernels.cpu.common import np, require, require_scalar, shape_text, to_ints, wide
 from toolkit.kernels.cpu.math_binary import truncate_divide
 from toolkit.kernels.cpu.reduction import lowest
-from toolkit.kernels.cpu.sparse import check_bounds, check_sparse, linear, unlinear
+from toolkit.kernels.cpu.sparse import check_bounds, linear, unlinear
+from toolkit.kernels.cpu.sparse_forms import check_sparse
 from toolkit.kernels.registry import Compute, KernelNode, kernel, simple
 from toolkit.kernels.types import Array
 

@@ -12,7 +12,8 @@ from toolkit.graph import dtypes
 from toolkit.graph.dtypes import DType
 from toolkit.kernels.context import StepContext
 from toolkit.kernels.cpu.common import np, require, require_vector, shape_text
-from toolkit.kernels.cpu.sparse import check_countable, check_order, check_sparse
+from toolkit.kernels.cpu.sparse import check_order
+from toolkit.kernels.cpu.sparse_forms import check_countable, check_sparse
 from toolkit.kernels.handles import resource_name
 from toolkit.kernels.registry import Compute, KernelNode, Kind, kernel
 from toolkit.kernels.types import Array

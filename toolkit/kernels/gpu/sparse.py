@@ -10,7 +10,7 @@ import functools
 
 import numpy as np
 
-from toolkit.kernels.cpu.sparse import check_dense_shape
+from toolkit.kernels.cpu.sparse_forms import check_dense_shape
 from toolkit.kernels.cpu.sparse_math import check_product
 from toolkit.kernels.cuda.device import device_of
 from toolkit.kernels.cuda.memory import GpuArray
