@@ -17,7 +17,7 @@ import numpy as np
 from tests import rounding
 from toolkit.graph.node import Node
 from toolkit.kernels import registry, variables
-from toolkit.kernels.cpu.optimizers_dense import OPTIMIZERS
+from toolkit.kernels.cpu.state.optimizers_dense import OPTIMIZERS
 
 #: exponentials, logarithms, error functions and their kin are good to a few units
 _FUNCTION = 8.0

@@ -142,7 +142,7 @@ def onednn_rate(dtype: Any, side: int, weights: Any = None) -> float:
     """
     import ctypes
 
-    from toolkit.kernels.cpu.addresses import aligned
+    from toolkit.kernels.cpu.memory.addresses import aligned
     from toolkit.kernels.cpu.onednn.library import require
     from toolkit.kernels.cpu.onednn.memory import Memory, any_layout, dense
     from toolkit.kernels.cpu.onednn.primitive import Arg, DescriptorQuery, Primitive, PrimitiveCall

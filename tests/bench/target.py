@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from tests.bench import roofline
-from toolkit.kernels.cpu.addresses import address, aligned, record
+from toolkit.kernels.cpu.memory.addresses import address, aligned, record
 from toolkit.kernels.cpu.native.code import Code, Lanes
 from toolkit.kernels.cpu.native.compiler import compiler
 from toolkit.kernels.cpu.native.loops import Operand, nest

@@ -18,8 +18,8 @@ from toolkit import client as gm
 from toolkit.compiler.backends.cpu.elementwise import nests
 from toolkit.errors import GraphmillError
 from toolkit.kernels import variables
-from toolkit.kernels.cpu import guard
-from toolkit.kernels.cpu.addresses import address
+from toolkit.kernels.cpu.memory import guard
+from toolkit.kernels.cpu.memory.addresses import address
 from toolkit.kernels.cpu.native import updates
 from toolkit.kernels.cpu.onednn import cached, memory
 from toolkit.kernels.cpu.onednn.primitive import Primitive

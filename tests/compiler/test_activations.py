@@ -105,7 +105,7 @@ def test_swish_of_large_numbers() -> None:
 
 
 def test_error_function_of_floats() -> None:
-    from toolkit.kernels.cpu.special_error import erf
+    from toolkit.kernels.cpu.math.special_error import erf
 
     x = np.concatenate([np.linspace(-6, 6, 100001), [0.0, 1e-30, -np.inf, np.inf]]).astype(np.float32)
     (got,) = run_nest([x], ["float32"], lambda code, lanes: [functions.erf_float(code, lanes[0])])

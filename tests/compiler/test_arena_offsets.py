@@ -7,7 +7,7 @@ import random
 import pytest
 
 from toolkit.compiler.backends.cpu.emission.arena import Storage, place
-from toolkit.kernels.cpu import guard
+from toolkit.kernels.cpu.memory import guard
 
 _ALIGNED = 64
 

@@ -54,7 +54,7 @@ from toolkit.compiler.ir.post_ops import Apply, UnaryFunction
 from toolkit.compiler.ir.value import Value
 from toolkit.errors import InternalError, InvalidArgumentError
 from toolkit.formats.model import read_graph
-from toolkit.kernels.cpu import addresses, guard
+from toolkit.kernels.cpu.memory import addresses, guard
 from toolkit.kernels.cpu.onednn import memory
 from toolkit.kernels.cpu.onednn.library import library
 from toolkit.kernels.cpu.onednn.primitive import Arg, Primitive, argument_array
@@ -129,7 +129,7 @@ def test_a_loop_whose_body_returns_another_type(tmp_path: Path, segments: str, m
 
 #: who may know of addresses: the door itself, the libraries that are loaded, and calls of the C library
 _POINTERS = {
-    "toolkit/formats/bundle/storage.py", "toolkit/formats/highway_native.py", "toolkit/kernels/cpu/addresses.py",
+    "toolkit/formats/bundle/storage.py", "toolkit/formats/highway_native.py", "toolkit/kernels/cpu/memory/addresses.py",
     "toolkit/kernels/cpu/native/compiler.py", "toolkit/kernels/cpu/openblas.py",
     "toolkit/kernels/cpu/onednn/library.py", "toolkit/kernels/cpu/onednn/memory.py",
     "toolkit/kernels/cpu/onednn/primitive.py", "toolkit/kernels/random/libm.py",
@@ -145,7 +145,7 @@ _OF_GPUS = {
 _SYSTEM = ("toolkit/policy/", "toolkit/limits/")
 #: who says how many bytes are touched behind an address
 _ADDRESSES = {
-    "toolkit/kernels/cpu/addresses.py", "toolkit/kernels/cpu/onednn/memory.py",
+    "toolkit/kernels/cpu/memory/addresses.py", "toolkit/kernels/cpu/onednn/memory.py",
     # they call a compiled function at once, with arrays that they have until it returns
     "toolkit/kernels/cpu/native/rows.py", "toolkit/kernels/cpu/native/samplers.py",
     "toolkit/kernels/cpu/native/updates.py",
@@ -168,7 +168,7 @@ def _uses(path: Path) -> set[str]:
                 found |= {"pointers" for alias in names if alias.name.split(".")[0] == "ctypes"}
             case ast.ImportFrom(module, names):
                 found |= {"pointers" for _ in names if (module or "").split(".")[0] == "ctypes"}
-                if module == "toolkit.kernels.cpu.addresses":
+                if module == "toolkit.kernels.cpu.memory.addresses":
                     found |= {"addresses" for alias in names if alias.name in _ADDRESS_MAKERS}
             case ast.Attribute(attr=name) if name in _TELLING:
                 found.add("pointers")
@@ -182,7 +182,7 @@ def _uses(path: Path) -> set[str]:
 def test_nobody_but_the_doors_makes_pointers() -> None:
     files = {str(path.relative_to(ROOT)): _uses(path) for path in (ROOT / "toolkit").rglob("*.py")}
     # the guard asks where its own buffers are, and is an allocator of NumPy's and a handler of a signal
-    guarded = {f"toolkit/kernels/cpu/{name}.py" for name in ("allocator", "faults", "guard", "zones")}
+    guarded = {f"toolkit/kernels/cpu/memory/{name}.py" for name in ("allocator", "faults", "guard", "zones")}
     pointing = {name for name, uses in files.items() if "pointers" in uses and not name.startswith(_SYSTEM)}
     assert pointing <= _POINTERS | _OF_GPUS | guarded
     assert {name for name, uses in files.items() if "addresses" in uses} <= _ADDRESSES

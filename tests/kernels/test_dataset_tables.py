@@ -18,7 +18,7 @@ from kernels.step import FakeStep
 
 from tests.kernels.test_dataset_ops import check, raw, rng
 from toolkit.errors import InvalidArgumentError
-from toolkit.kernels.cpu import dataset_table
+from toolkit.kernels.cpu.datasets import table as dataset_table
 from toolkit.kernels.datasets.base import Run, a_dataset
 
 pytestmark = pytest.mark.tensorflow

@@ -12,7 +12,7 @@ import pytest
 
 from tests.kernels.op_suite import Case, check, outcome, run_ours, run_tensorflow
 from toolkit.errors import BY_CODE
-from toolkit.kernels.cpu.file_io import matching
+from toolkit.kernels.cpu.files.file_io import matching
 from toolkit.policy.access import Access, Files
 from toolkit.policy.rules import Policy
 

@@ -15,7 +15,8 @@ import pytest
 from toolkit.errors import InvalidArgumentError
 from toolkit.formats import bounds
 from toolkit.kernels import wav
-from toolkit.kernels.cpu import image_files, image_png
+from toolkit.kernels.cpu.images import files as image_files
+from toolkit.kernels.cpu.images import png as image_png
 
 
 @pytest.fixture(autouse=True)

@@ -17,7 +17,7 @@ from PIL import Image
 
 from tests.kernels.op_suite import SAME, Case, check, run_ours, run_tensorflow, suite
 from toolkit.errors import UnimplementedError
-from toolkit.kernels.cpu import image_png
+from toolkit.kernels.cpu.images import png as image_png
 
 pytestmark = pytest.mark.tensorflow
 

@@ -10,7 +10,7 @@ from toolkit.graph import dtypes
 from toolkit.graph.graph import Graph
 from toolkit.graph.node import Node
 from toolkit.graph.shape import Shape
-from toolkit.kernels.cpu import image_resize
+from toolkit.kernels.cpu.images import resize as image_resize
 from toolkit.runtime.session import Session
 
 

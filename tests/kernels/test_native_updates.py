@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from toolkit.graph import opdefs
 from toolkit.kernels.cpu.native import updates
 from toolkit.kernels.cpu.native.compiler import compiler
-from toolkit.kernels.cpu.optimizers_dense import OPTIMIZERS
+from toolkit.kernels.cpu.state.optimizers_dense import OPTIMIZERS
 from toolkit.target import rows as targets
 
 #: rules that look at a number, or take powers

@@ -237,7 +237,7 @@ def test_gradients_are_adjoint(data: st.DataObject) -> None:
 
 def test_large_inputs_are_cut(monkeypatch: pytest.MonkeyPatch) -> None:
     """The patch matrix is made in pieces when it would be large; the result does not depend on it."""
-    from toolkit.kernels.cpu import nn_conv_math
+    from toolkit.kernels.cpu.nn import conv_math as nn_conv_math
 
     cases = [
         Case("Conv2D", [F(2, 9, 8, 4), F(3, 3, 2, 6)], ONE),

@@ -17,7 +17,7 @@ import pytest
 from tests import tolerance
 from tests.kernels import cudnn_networks
 from tests.kernels.op_suite import Case, run_ours, sample
-from toolkit.kernels.cpu import nn_cudnn_rnn
+from toolkit.kernels.cpu.nn import cudnn_rnn as nn_cudnn_rnn
 from toolkit.kernels.recurrent_params import RecurrentModel, RecurrentProblem
 
 STEPS, BATCH, INPUTS, UNITS = 4, 3, 5, 6

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from toolkit.kernels.cpu.native import rows as native_rows
 from toolkit.kernels.cpu.native.compiler import compiler
-from toolkit.kernels.cpu.state_scatter import occurrences, scatter_rows
+from toolkit.kernels.cpu.state.scatter import occurrences, scatter_rows
 from toolkit.target import rows as targets
 
 HOWS = [np.add, np.subtract, np.multiply, np.minimum, np.maximum, np.divide]

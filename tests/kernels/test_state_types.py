@@ -13,7 +13,7 @@ from toolkit.graph import dtypes, opdefs
 from toolkit.graph.graph import Graph
 from toolkit.graph.node import Node
 from toolkit.graph.shape import Shape
-from toolkit.kernels.cpu.optimizers_dense import OPTIMIZERS
+from toolkit.kernels.cpu.state.optimizers_dense import OPTIMIZERS
 from toolkit.runtime.session import Session
 
 ROWS, WIDTH = 64, 64  # large enough for compiled code

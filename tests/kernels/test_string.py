@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from kernels.op_suite import COMPLEX, FLOATS, INTS, SAME, UINTS, Case, check, run_ours, sample, special, suite
 
 from toolkit.errors import InvalidArgumentError
-from toolkit.kernels.cpu import string_basic
+from toolkit.kernels.cpu.strings import basic as string_basic
 
 pytestmark = pytest.mark.tensorflow
 

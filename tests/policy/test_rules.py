@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from toolkit.errors import InvalidArgumentError, NotFoundError, UnimplementedError, UsageError
-from toolkit.kernels.cpu.file_io import matching
+from toolkit.kernels.cpu.files.file_io import matching
 from toolkit.policy.access import Access, Files, RefusedError, Wish
 from toolkit.policy.outside import Reach
 from toolkit.policy.rules import Policy, exactly, resolve

@@ -185,7 +185,7 @@ def watched(name: str, compute: Callable[..., Any], node: str) -> Callable[..., 
 
 
 def _guarded(compute: Callable[..., Any], node: str) -> Callable[..., Any]:
-    from toolkit.kernels.cpu import guard  # loaded with the first kernel
+    from toolkit.kernels.cpu.memory import guard  # loaded with the first kernel
 
     return guard.checked(compute, node) if guard.is_on() else compute
 

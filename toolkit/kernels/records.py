@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from toolkit.errors import DataLossError, FormatError, InvalidArgumentError
 from toolkit.formats import inflate, tfrecord
-from toolkit.kernels.cpu.file_io import file_error
+from toolkit.kernels.cpu.files.file_io import file_error
 from toolkit.policy.access import Files
 
 #: the record's name inside its file, and its bytes

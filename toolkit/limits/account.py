@@ -22,7 +22,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from toolkit.kernels.cpu import allocator
+from toolkit.kernels.cpu.memory import allocator
 from toolkit.kernels.cpu.native.compiler import compiler, is_enabled
 from toolkit.limits.limits import Limits
 

@@ -11,8 +11,8 @@ import pytest
 from tests import tolerance
 from tests.kernels import beside_cpu
 from tests.kernels.gpu.without_libraries import without_libraries
-from toolkit.kernels.cpu import nn_conv_math
-from toolkit.kernels.cpu.nn_window import Windows
+from toolkit.kernels.cpu.nn import conv_math as nn_conv_math
+from toolkit.kernels.cpu.nn.window import Windows
 from toolkit.kernels.cuda import filters as filters_module
 from toolkit.kernels.cuda.convolving import Fused, Layer, convolve
 from toolkit.kernels.cuda.device import CudaDevice, device

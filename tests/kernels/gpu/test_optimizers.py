@@ -9,7 +9,7 @@ import pytest
 
 from tests import tolerance
 from toolkit.graph import opdefs
-from toolkit.kernels.cpu.optimizers_dense import OPTIMIZERS
+from toolkit.kernels.cpu.state.optimizers_dense import OPTIMIZERS
 from toolkit.kernels.cuda.device import device
 from toolkit.kernels.gpu.updates import run_dense, run_rows, settled
 

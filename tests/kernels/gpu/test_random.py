@@ -10,7 +10,7 @@ import pytest
 from tests import tolerance
 from tests.kernels.cuda.assembler import assembled
 from toolkit.graph import dtypes
-from toolkit.kernels.cpu.random_basic import FILLS, fill_integers, multinomial
+from toolkit.kernels.cpu.random.basic import FILLS, fill_integers, multinomial
 from toolkit.kernels.cuda.device import device
 from toolkit.kernels.cuda.simt import ptx
 from toolkit.kernels.gpu import philox

@@ -14,7 +14,7 @@ import pytest
 from tests.kernels.native.test_operations import ATTRIBUTES, cases, operands_of
 from tests.other_processors import compile_for
 from toolkit.graph import dtypes
-from toolkit.kernels.cpu import zones
+from toolkit.kernels.cpu.memory import zones
 from toolkit.kernels.cpu.native import compiler as module
 from toolkit.kernels.cpu.native import depthwise, functions, panels, pools, rows, samplers, sums, winograd
 from toolkit.kernels.cpu.native.code import TYPES

@@ -12,7 +12,7 @@ import numpy as np
 
 from toolkit.cluster.ray.answers import begin, checked
 from toolkit.errors import InternalError, NotFoundError, OpError, UnimplementedError
-from toolkit.kernels.cpu import addresses
+from toolkit.kernels.cpu.memory import addresses
 from toolkit.runtime.rendezvous import Receiver
 
 #: where arrays begin that are no tensors of an arena (ARCHITECTURE.md, on guards)

@@ -31,7 +31,7 @@ from toolkit.formats.protoscan import LENGTH, VARINT
 from toolkit.formats.tensor import dtype_of, from_array, shape_of, to_array
 from toolkit.graph import dtypes
 from toolkit.kernels.context import DEAD
-from toolkit.kernels.cpu import addresses
+from toolkit.kernels.cpu.memory import addresses
 from toolkit.passes.partition import COMPRESSIONS
 
 M = TypeVar("M", bound=Message)

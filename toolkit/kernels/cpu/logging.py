@@ -13,7 +13,7 @@ from typing import Any, TextIO
 from toolkit.errors import GivenUpError, InvalidArgumentError
 from toolkit.kernels.context import StepContext
 from toolkit.kernels.cpu.common import np, require, shape_text
-from toolkit.kernels.cpu.file_io import file_error
+from toolkit.kernels.cpu.files.file_io import file_error
 from toolkit.kernels.registry import Compute, KernelNode, Kind, kernel
 from toolkit.kernels.text import summarize
 from toolkit.kernels.types import Array

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from toolkit.kernels.cpu.nn_window import Windows
+from toolkit.kernels.cpu.nn.window import Windows
 from toolkit.kernels.cuda.conversions import convert_into, converted
 from toolkit.kernels.cuda.filters import Filters, turned_back
 from toolkit.kernels.cuda.libraries.base import Convolution

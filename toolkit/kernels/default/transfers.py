@@ -15,7 +15,7 @@ from toolkit.kernels import device_types
 from toolkit.kernels.arrivals import hand_over
 from toolkit.kernels.boundary import Boundary
 from toolkit.kernels.context import DEAD, Done, StepContext
-from toolkit.kernels.cpu.framework import transfer_keys
+from toolkit.kernels.cpu.flow.framework import transfer_keys
 from toolkit.kernels.device_memory import CopiesAcross, CopiesLater, DeviceArray, DeviceMemory
 from toolkit.kernels.registry import DEFAULT, Compute, KernelNode, Kind, kernel
 

@@ -6,7 +6,7 @@ import functools
 
 import numpy as np
 
-from toolkit.kernels.cpu.array_create import bucket_boundaries
+from toolkit.kernels.cpu.arrays.create import bucket_boundaries
 from toolkit.kernels.cuda.device import device_of
 from toolkit.kernels.cuda.memory import GpuArray
 from toolkit.kernels.cuda.simt.builder import KernelBuilder

@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from toolkit.kernels.cpu.image_color import check_adjusted, check_colors, check_contrast
+from toolkit.kernels.cpu.images.color import check_adjusted, check_colors, check_contrast
 from toolkit.kernels.cpu.native.code import Lanes
 from toolkit.kernels.cuda.device import device_of
 from toolkit.kernels.cuda.memory import GpuArray

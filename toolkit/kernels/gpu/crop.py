@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from toolkit.kernels.cpu.image_crop import check_crop, check_crop_of_boxes, check_crop_of_image, crop_method
+from toolkit.kernels.cpu.images.crop import check_crop, check_crop_of_boxes, check_crop_of_image, crop_method
 from toolkit.kernels.cpu.native.code import Lanes
 from toolkit.kernels.cuda.device import CudaDevice, device_of
 from toolkit.kernels.cuda.memory import GpuArray

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from toolkit.kernels.cpu.nn_ctc import lay_out
+from toolkit.kernels.cpu.nn.ctc import lay_out
 from toolkit.kernels.cuda.device import device_of
 from toolkit.kernels.cuda.memory import GpuArray
 from toolkit.kernels.cuda.simt.ir import TYPES

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 
-from toolkit.kernels.cpu.array_misc import check_permuted, format_tables
+from toolkit.kernels.cpu.arrays.misc import check_permuted, format_tables
 from toolkit.kernels.cpu.native.code import Lanes
 from toolkit.kernels.cuda.device import device_of
 from toolkit.kernels.cuda.memory import GpuArray

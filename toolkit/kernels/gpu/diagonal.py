@@ -6,7 +6,7 @@ import functools
 import math
 from collections.abc import Iterator
 
-from toolkit.kernels.cpu.array_diag import (
+from toolkit.kernels.cpu.arrays.diag import (
     alignment,
     band,
     band_limits,

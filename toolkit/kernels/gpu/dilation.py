@@ -9,8 +9,8 @@ from __future__ import annotations
 import functools
 
 from toolkit.kernels.cpu.native.code import Lanes
-from toolkit.kernels.cpu.nn_dilation import check_backprop, dilation_spec, dilation_windows
-from toolkit.kernels.cpu.nn_window import Windows
+from toolkit.kernels.cpu.nn.dilation import check_backprop, dilation_spec, dilation_windows
+from toolkit.kernels.cpu.nn.window import Windows
 from toolkit.kernels.cuda.device import CudaDevice, device_of
 from toolkit.kernels.cuda.memory import GpuArray
 from toolkit.kernels.cuda.simt.builder import KernelBuilder

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from toolkit.kernels.cpu.matmul import check_operand, parse_equation
+from toolkit.kernels.cpu.linalg.matmul import check_operand, parse_equation
 from toolkit.kernels.cuda.device import CudaDevice, device_of
 from toolkit.kernels.cuda.memory import GpuArray
 from toolkit.kernels.cuda.nn.strided import gathered, scattered

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from toolkit.errors import InvalidArgumentError
 from toolkit.kernels.cpu.common import check_broadcast, require, shape_text
-from toolkit.kernels.cpu.special_gamma import common_shape
+from toolkit.kernels.cpu.math.special_gamma import common_shape
 from toolkit.kernels.cuda.memory import GpuArray
 from toolkit.kernels.gpu.elementwise_node import ElementwiseLaunches, number_kernel
 from toolkit.kernels.gpu.nests import NestStep

@@ -7,7 +7,7 @@ import functools
 import numpy as np
 
 from toolkit.kernels.cpu.common import require, shape_text
-from toolkit.kernels.cpu.quantize import fake_quant_attributes, fake_quant_channels, fake_quant_steps
+from toolkit.kernels.cpu.quantized.quantize import fake_quant_attributes, fake_quant_channels, fake_quant_steps
 from toolkit.kernels.cuda.device import CudaDevice, device_of
 from toolkit.kernels.cuda.memory import GpuArray
 from toolkit.kernels.cuda.simt.builder import KernelBuilder

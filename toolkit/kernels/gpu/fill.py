@@ -5,8 +5,8 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-from toolkit.kernels.cpu.array_create import range_count
-from toolkit.kernels.cpu.array_shape import checked_shape
+from toolkit.kernels.cpu.arrays.create import range_count
+from toolkit.kernels.cpu.arrays.shape import checked_shape
 from toolkit.kernels.cpu.common import NARROW_FLOATS, np, require, shape_text
 from toolkit.kernels.cuda.device import device_of
 from toolkit.kernels.cuda.memory import GpuArray

@@ -19,7 +19,7 @@ import numpy as np
 from toolkit.kernels import registry
 from toolkit.kernels.boundary import through_copies
 from toolkit.kernels.cpu.common import require, shape_text
-from toolkit.kernels.cpu.fft import checked_axes, checked_lengths
+from toolkit.kernels.cpu.math.fft import checked_axes, checked_lengths
 from toolkit.kernels.cuda.device import CudaDevice, device_of
 from toolkit.kernels.cuda.memory import GpuArray
 from toolkit.kernels.cuda.simt.ir import TYPES

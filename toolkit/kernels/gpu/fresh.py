@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from toolkit.kernels.cpu.array_shape import checked_shape
+from toolkit.kernels.cpu.arrays.shape import checked_shape
 from toolkit.kernels.cuda.device import device_of
 from toolkit.kernels.cuda.memory import GpuArray
 from toolkit.kernels.gpu.registering import gpu_kernel

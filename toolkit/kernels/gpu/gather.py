@@ -9,7 +9,7 @@ import functools
 import math
 from collections.abc import Sequence
 
-from toolkit.kernels.cpu.array_gather import check_gather_nd, gather_axes, ignores_bad_indices
+from toolkit.kernels.cpu.arrays.gather import check_gather_nd, gather_axes, ignores_bad_indices
 from toolkit.kernels.cpu.common import require
 from toolkit.kernels.cpu.native.code import Lanes
 from toolkit.kernels.cuda.device import CudaDevice, device_of

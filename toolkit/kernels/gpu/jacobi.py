@@ -8,7 +8,7 @@ from typing import Any
 
 from toolkit.kernels import registry
 from toolkit.kernels.boundary import through_copies
-from toolkit.kernels.cpu.linalg import check_matrix, check_square
+from toolkit.kernels.cpu.linalg.decompositions import check_matrix, check_square
 from toolkit.kernels.cuda.device import CudaDevice, device_of
 from toolkit.kernels.cuda.memory import GpuArray
 from toolkit.kernels.cuda.simt.ir import TYPES

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from toolkit.kernels.cpu.array_join import check_rows, concat_axis, pack_axis
+from toolkit.kernels.cpu.arrays.join import check_rows, concat_axis, pack_axis
 from toolkit.kernels.cuda.conversions import convert_into
 from toolkit.kernels.cuda.device import CudaDevice, device_of
 from toolkit.kernels.cuda.memory import GpuArray

@@ -16,8 +16,8 @@ from toolkit.errors import InvalidArgumentError
 from toolkit.graph import dtypes
 from toolkit.kernels import registry
 from toolkit.kernels.boundary import through_copies
-from toolkit.kernels.cpu.linalg import check_square
-from toolkit.kernels.cpu.linalg_solve import check_batches, check_rows_of, check_same_batch
+from toolkit.kernels.cpu.linalg.decompositions import check_square
+from toolkit.kernels.cpu.linalg.solve import check_batches, check_rows_of, check_same_batch
 from toolkit.kernels.cuda.device import CudaDevice, device_of
 from toolkit.kernels.cuda.memory import GpuArray
 from toolkit.kernels.gpu import factor_kernels

@@ -14,8 +14,8 @@ from typing import Any
 from toolkit.kernels.context import StepContext
 from toolkit.kernels.cpu.common import np
 from toolkit.kernels.cpu.native import functions
-from toolkit.kernels.cpu.random_basic import RESERVED, check_multinomial, guarded
-from toolkit.kernels.cpu.random_stateless import from_seed
+from toolkit.kernels.cpu.random.basic import RESERVED, check_multinomial, guarded
+from toolkit.kernels.cpu.random.stateless import from_seed
 from toolkit.kernels.cuda.device import CudaDevice, device_of
 from toolkit.kernels.cuda.draws import drawn
 from toolkit.kernels.cuda.memory import GpuArray

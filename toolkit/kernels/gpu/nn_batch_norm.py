@@ -13,8 +13,8 @@ import numpy as np
 from toolkit.errors import InvalidArgumentError, UnimplementedError
 from toolkit.graph import dtypes
 from toolkit.kernels.cpu.common import require, shape_text
-from toolkit.kernels.cpu.nn_norm import check_channels
-from toolkit.kernels.cpu.nn_window import Layout
+from toolkit.kernels.cpu.nn.norm import check_channels
+from toolkit.kernels.cpu.nn.window import Layout
 from toolkit.kernels.cuda.device import device_of
 from toolkit.kernels.cuda.memory import GpuArray
 from toolkit.kernels.cuda.nn import batch_norm

@@ -6,7 +6,7 @@ import math
 
 from toolkit.errors import InvalidArgumentError
 from toolkit.graph import dtypes
-from toolkit.kernels.cpu.nn_window import Layout
+from toolkit.kernels.cpu.nn.window import Layout
 from toolkit.kernels.cuda.device import device_of
 from toolkit.kernels.cuda.memory import GpuArray
 from toolkit.kernels.cuda.nn.channels import launch_epilogue

@@ -7,14 +7,14 @@ from collections.abc import Callable
 from toolkit.errors import InvalidArgumentError
 from toolkit.graph import dtypes
 from toolkit.graph.node import Node
-from toolkit.kernels.cpu.nn_conv import (
+from toolkit.kernels.cpu.nn.conv import (
     check_gradient,
     conv_windows,
     default_layout,
     rank_of,
     vector_of_sizes,
 )
-from toolkit.kernels.cpu.nn_window import Layout, Windows, window_spec
+from toolkit.kernels.cpu.nn.window import Layout, Windows, window_spec
 from toolkit.kernels.cuda.convolving import Layer, convolve, filter_gradient, input_gradient
 from toolkit.kernels.cuda.device import device_of
 from toolkit.kernels.cuda.filters import Filters

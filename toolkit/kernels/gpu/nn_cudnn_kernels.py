@@ -1,6 +1,6 @@
 """Kernels of cuDNN's recurrent networks on GPUs: what of a step is done number by number, a thread for each.
 
-The formulas are those of the CPU (`toolkit.kernels.cpu.nn_cudnn_cells`), in float32, or in double of doubles. Tensors
+The formulas are those of the CPU (`toolkit.kernels.cpu.nn.cudnn_cells`), in float32, or in double of doubles. Tensors
 that are parts of larger ones come as the whole and a first element: parts need not be aligned.
 """
 

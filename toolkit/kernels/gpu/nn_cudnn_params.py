@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from toolkit.kernels.cpu.nn_cudnn_params import check_buffer, check_numbers, check_parts, model_of, numbers_of
+from toolkit.kernels.cpu.nn.cudnn_params import check_buffer, check_numbers, check_parts, model_of, numbers_of
 from toolkit.kernels.cuda.device import device_of
 from toolkit.kernels.cuda.memory import GpuArray
 from toolkit.kernels.gpu.copying import part

@@ -15,8 +15,8 @@ from typing import Any
 
 from toolkit.kernels.context import StepContext
 from toolkit.kernels.cpu.common import np
-from toolkit.kernels.cpu.nn_cudnn_rnn import check_gradient, keep_scale, lengths_of
-from toolkit.kernels.cpu.random_basic import RESERVED, guarded
+from toolkit.kernels.cpu.nn.cudnn_rnn import check_gradient, keep_scale, lengths_of
+from toolkit.kernels.cpu.random.basic import RESERVED, guarded
 from toolkit.kernels.cuda.device import CudaDevice, device_of
 from toolkit.kernels.cuda.draws import drawn
 from toolkit.kernels.cuda.memory import GpuArray

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from toolkit.errors import InvalidArgumentError
-from toolkit.kernels.cpu.nn_conv import check_gradient, depthwise_windows, vector_of_sizes
-from toolkit.kernels.cpu.nn_window import Layout, Windows
+from toolkit.kernels.cpu.nn.conv import check_gradient, depthwise_windows, vector_of_sizes
+from toolkit.kernels.cpu.nn.window import Layout, Windows
 from toolkit.kernels.cuda.device import CudaDevice, device_of
 from toolkit.kernels.cuda.memory import GpuArray
 from toolkit.kernels.cuda.nn import depthwise as kernels

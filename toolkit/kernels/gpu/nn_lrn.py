@@ -6,7 +6,7 @@ import numpy as np
 
 from toolkit.errors import InvalidArgumentError
 from toolkit.graph import dtypes
-from toolkit.kernels.cpu.nn_norm import radius_of
+from toolkit.kernels.cpu.nn.norm import radius_of
 from toolkit.kernels.cuda.device import device_of
 from toolkit.kernels.cuda.memory import GpuArray
 from toolkit.kernels.cuda.nn import lrn as kernels

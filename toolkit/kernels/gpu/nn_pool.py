@@ -10,8 +10,8 @@ import math
 from toolkit.errors import InvalidArgumentError, UnimplementedError
 from toolkit.graph import dtypes
 from toolkit.kernels.cpu.common import require, shape_text
-from toolkit.kernels.cpu.nn_pool import PoolAttributes, vector_of_four
-from toolkit.kernels.cpu.nn_window import Windows
+from toolkit.kernels.cpu.nn.pool import PoolAttributes, vector_of_four
+from toolkit.kernels.cpu.nn.window import Windows
 from toolkit.kernels.cuda.device import CudaDevice, device_of
 from toolkit.kernels.cuda.memory import GpuArray
 from toolkit.kernels.cuda.nn import pools

@@ -7,7 +7,7 @@ import functools
 import numpy as np
 
 from toolkit.graph import dtypes
-from toolkit.kernels.cpu.nn_pool import PoolAttributes
+from toolkit.kernels.cpu.nn.pool import PoolAttributes
 from toolkit.kernels.cuda.device import device_of
 from toolkit.kernels.cuda.memory import GpuArray
 from toolkit.kernels.cuda.simt.builder import KernelBuilder

@@ -1,7 +1,7 @@
 """Recurrent cells in one op on GPUs: LSTMBlockCell, BlockLSTM, GRUBlockCell, and their gradients.
 
 Products by the library, one for all steps where they do not depend on the state; everything of a step that is done
-number by number in one kernel. Shapes are those of the CPU's kernels (`toolkit.kernels.cpu.nn_rnn`). float16 is
+number by number in one kernel. Shapes are those of the CPU's kernels (`toolkit.kernels.cpu.nn.rnn`). float16 is
 computed in float32 between products.
 """
 
@@ -17,7 +17,7 @@ from toolkit.graph import dtypes
 from toolkit.kernels.cpu.common import np
 from toolkit.kernels.cpu.native import functions
 from toolkit.kernels.cpu.native.code import Lanes
-from toolkit.kernels.cpu.nn_rnn import check_gru, check_lstm, steps_of
+from toolkit.kernels.cpu.nn.rnn import check_gru, check_lstm, steps_of
 from toolkit.kernels.cuda.device import CudaDevice, device_of
 from toolkit.kernels.cuda.memory import GpuArray
 from toolkit.kernels.cuda.products import multiply

@@ -1,7 +1,7 @@
 """Numbers as other types, as TensorFlow's Cast gives them.
 
-Of floating numbers that an integer type cannot hold, the result is what the CPU's kernel gives (`kernels.cpu.cast`):
-the conversion goes through 32 or 64 bits, whose lowest value stands for what does not fit, and then wraps.
+Of floating numbers that an integer type cannot hold, the result is what the CPU's kernel gives (its module
+`cast`): the conversion goes through 32 or 64 bits, whose lowest value stands for what does not fit, and then wraps.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 
-from toolkit.kernels.cpu.array_create import one_hot_depth
+from toolkit.kernels.cpu.arrays.create import one_hot_depth
 from toolkit.kernels.cuda.device import device_of
 from toolkit.kernels.cuda.memory import GpuArray
 from toolkit.kernels.cuda.simt.builder import KernelBuilder

@@ -1,4 +1,4 @@
-"""Bessel functions of orders 0 and 1, in double, by the formulas of `kernels.cpu.special_bessel`.
+"""Bessel functions of orders 0 and 1, in double, by the formulas of `kernels.cpu.math.special_bessel`.
 
 Means over a period are taken in a loop over their nodes, whose sines are computed as they come.
 """
@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable
 from typing import cast
 
-from toolkit.kernels.cpu import special_bessel
+from toolkit.kernels.cpu.math import special_bessel
 from toolkit.kernels.cpu.native import functions
 from toolkit.kernels.cuda.simt.builder import KernelBuilder
 from toolkit.kernels.cuda.simt.ir import Value

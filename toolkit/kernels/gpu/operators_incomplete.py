@@ -1,4 +1,4 @@
-"""Incomplete gamma functions with their slopes, zeta and polygamma, in double, as `kernels.cpu.special_gamma` has them.
+"""Incomplete gamma functions with their slopes, zeta and polygamma, in double, by the formulas of the CPU's kernels.
 
 Series end, thread by thread, when nothing is added any more.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from typing import cast
 
-from toolkit.kernels.cpu import special_gamma
+from toolkit.kernels.cpu.math import special_gamma
 from toolkit.kernels.cpu.native import functions
 from toolkit.kernels.cuda.simt.builder import KernelBuilder
 from toolkit.kernels.cuda.simt.ir import Value

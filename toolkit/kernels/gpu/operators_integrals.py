@@ -1,6 +1,6 @@
 """Integrals that have names, in double: Dawson's, Fresnel's, exponential, dilogarithm, incomplete beta.
 
-By the formulas of `kernels.cpu.special_error` and `kernels.cpu.special_gamma`.
+By the formulas of `kernels.cpu.math.special_error` and `kernels.cpu.math.special_gamma`.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable
 from typing import cast
 
-from toolkit.kernels.cpu import special_error, special_gamma
+from toolkit.kernels.cpu.math import special_error, special_gamma
 from toolkit.kernels.cpu.native import functions
 from toolkit.kernels.cuda.simt.builder import KernelBuilder
 from toolkit.kernels.cuda.simt.ir import Value

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import cast
 
-from toolkit.kernels.cpu import special_error, special_gamma
+from toolkit.kernels.cpu.math import special_error, special_gamma
 from toolkit.kernels.cpu.native import functions
 from toolkit.kernels.cuda.simt.builder import KernelBuilder
 from toolkit.kernels.cuda.simt.ir import Value
@@ -119,7 +119,7 @@ def _long_logarithm(k: KernelBuilder, a: Value) -> tuple[Value, Value]:
 
 
 def _tail(k: KernelBuilder, a: Value) -> Value:
-    """erfc of a >= 1.25, as `kernels.cpu.special_error` has it."""
+    """erfc of a >= 1.25, as `kernels.cpu.math.special_error` has it."""
     s = k.div(k.number(1.0, "double"), k.mul(a, a))
     is_middle = k.compare("olt", a, k.number(1 / 0.35, "double"))
     ratio = k.select(is_middle, _ratio(k, s, special_error.MIDDLE), _ratio(k, s, special_error.FAR))

@@ -1,4 +1,4 @@
-"""Dense optimizer updates on GPUs: the CPU's rules (`toolkit.kernels.cpu.optimizers_dense`), one kernel each.
+"""Dense optimizer updates on GPUs: the CPU's rules (`toolkit.kernels.cpu.state.optimizers_dense`), one kernel each.
 
 The variable and its slots are changed in place; hyperparameters are read by the kernel, from the device's memory.
 """
@@ -12,7 +12,7 @@ from toolkit.errors import InvalidArgumentError
 from toolkit.graph import dtypes, opdefs
 from toolkit.kernels import variables
 from toolkit.kernels.context import StepContext
-from toolkit.kernels.cpu.optimizers_dense import OPTIMIZERS, OptimizerRule
+from toolkit.kernels.cpu.state.optimizers_dense import OPTIMIZERS, OptimizerRule
 from toolkit.kernels.cuda.device import CudaDevice, device_of
 from toolkit.kernels.cuda.memory import GpuArray
 from toolkit.kernels.gpu import cells

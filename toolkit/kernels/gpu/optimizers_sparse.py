@@ -12,7 +12,7 @@ from toolkit.errors import InvalidArgumentError
 from toolkit.graph import opdefs
 from toolkit.kernels import variables
 from toolkit.kernels.context import StepContext
-from toolkit.kernels.cpu.optimizers_dense import OPTIMIZERS, OptimizerRule
+from toolkit.kernels.cpu.state.optimizers_dense import OPTIMIZERS, OptimizerRule
 from toolkit.kernels.cuda.device import device_of
 from toolkit.kernels.gpu import cells
 from toolkit.kernels.gpu.optimizers import TYPES, check_scalars

@@ -7,7 +7,7 @@ import math
 from collections.abc import Sequence
 from contextlib import ExitStack
 
-from toolkit.kernels.cpu.array_pad import check_mirrored, pad_pairs, unpadded
+from toolkit.kernels.cpu.arrays.pad import check_mirrored, pad_pairs, unpadded
 from toolkit.kernels.cpu.common import np, require, shape_text
 from toolkit.kernels.cpu.native.code import Lanes
 from toolkit.kernels.cuda.device import CudaDevice, device_of

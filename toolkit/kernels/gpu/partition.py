@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from toolkit.kernels.cpu.array_gather import check_indices, check_partitions, check_stitched
+from toolkit.kernels.cpu.arrays.gather import check_indices, check_partitions, check_stitched
 from toolkit.kernels.cuda.device import device_of
 from toolkit.kernels.cuda.memory import GpuArray
 from toolkit.kernels.gpu.copying import part

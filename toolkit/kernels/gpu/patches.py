@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from toolkit.kernels.cpu.common import require_rank
-from toolkit.kernels.cpu.image_patches import patch_windows
+from toolkit.kernels.cpu.images.patches import patch_windows
 from toolkit.kernels.cuda.device import device_of
 from toolkit.kernels.cuda.memory import GpuArray
 from toolkit.kernels.gpu.copying import copy_part, part

@@ -6,7 +6,7 @@ import functools
 
 import numpy as np
 
-from toolkit.kernels.cpu.image_transform import check_transform, transform_methods
+from toolkit.kernels.cpu.images.transform import check_transform, transform_methods
 from toolkit.kernels.cpu.native.code import Lanes
 from toolkit.kernels.cuda.device import device_of
 from toolkit.kernels.cuda.memory import GpuArray

@@ -8,7 +8,7 @@ import math
 import numpy as np
 
 from toolkit.kernels.cpu.native.code import Lanes
-from toolkit.kernels.cpu.quantize import check_range_gradient, range_given, rounding_bits, rounding_of
+from toolkit.kernels.cpu.quantized.quantize import check_range_gradient, range_given, rounding_bits, rounding_of
 from toolkit.kernels.cuda.device import CudaDevice, device_of
 from toolkit.kernels.cuda.memory import GpuArray
 from toolkit.kernels.cuda.simt.builder import KernelBuilder

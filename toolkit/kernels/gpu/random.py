@@ -11,7 +11,7 @@ import math
 from toolkit.errors import InvalidArgumentError
 from toolkit.kernels.context import StepContext
 from toolkit.kernels.cpu.common import np, shape_text
-from toolkit.kernels.cpu.random_basic import RESERVED, check_bounds, guarded, output_shape
+from toolkit.kernels.cpu.random.basic import RESERVED, check_bounds, guarded, output_shape
 from toolkit.kernels.cuda.device import device_of
 from toolkit.kernels.cuda.draws import drawn
 from toolkit.kernels.cuda.memory import GpuArray

@@ -13,8 +13,8 @@ from toolkit.graph import dtypes
 from toolkit.kernels import variables
 from toolkit.kernels.context import StepContext
 from toolkit.kernels.cpu.common import integer, np
-from toolkit.kernels.cpu.random_basic import RESERVED, check_bounds, output_shape
-from toolkit.kernels.cpu.random_generator import advance_cell
+from toolkit.kernels.cpu.random.basic import RESERVED, check_bounds, output_shape
+from toolkit.kernels.cpu.random.generator import advance_cell
 from toolkit.kernels.cuda.device import CudaDevice, device_of
 from toolkit.kernels.cuda.draws import drawn
 from toolkit.kernels.cuda.memory import GpuArray

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from toolkit.errors import InvalidArgumentError
 from toolkit.kernels.cpu.common import np, shape_text
-from toolkit.kernels.cpu.random_basic import check_bounds, output_shape
-from toolkit.kernels.cpu.random_stateless import from_seed, is_philox
+from toolkit.kernels.cpu.random.basic import check_bounds, output_shape
+from toolkit.kernels.cpu.random.stateless import from_seed, is_philox
 from toolkit.kernels.cuda.device import device_of
 from toolkit.kernels.cuda.memory import GpuArray
 from toolkit.kernels.gpu.elementwise_node import number_kernel

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from toolkit.kernels.cpu.common import require
+from toolkit.kernels.cpu.math.reduction import reduction_axes
 from toolkit.kernels.cpu.native.code import Lanes
-from toolkit.kernels.cpu.nn_window import Layout
-from toolkit.kernels.cpu.reduction import reduction_axes
+from toolkit.kernels.cpu.nn.window import Layout
 from toolkit.kernels.cuda.device import CudaDevice, device_of
 from toolkit.kernels.cuda.memory import GpuArray
 from toolkit.kernels.cuda.simt.builder import KernelBuilder

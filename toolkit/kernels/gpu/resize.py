@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from toolkit.kernels.cpu.common import require_rank
-from toolkit.kernels.cpu.image_resize import Grid, check_gradient, check_images, output_size
+from toolkit.kernels.cpu.images.resize import Grid, check_gradient, check_images, output_size
 from toolkit.kernels.cpu.native.code import Lanes
 from toolkit.kernels.cuda.device import CudaDevice, device_of
 from toolkit.kernels.cuda.memory import GpuArray

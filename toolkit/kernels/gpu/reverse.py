@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 
-from toolkit.kernels.cpu.array_pad import check_sequences, roll_axes
+from toolkit.kernels.cpu.arrays.pad import check_sequences, roll_axes
 from toolkit.kernels.cpu.common import to_ints
 from toolkit.kernels.cuda.device import device_of
 from toolkit.kernels.cuda.memory import GpuArray

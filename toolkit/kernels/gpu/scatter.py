@@ -10,9 +10,9 @@ import functools
 import math
 from collections.abc import Sequence
 
-from toolkit.kernels.cpu.array_gather import check_scatter, ignores_bad_indices
-from toolkit.kernels.cpu.array_misc import check_rows_in_place
-from toolkit.kernels.cpu.array_shape import checked_shape
+from toolkit.kernels.cpu.arrays.gather import check_scatter, ignores_bad_indices
+from toolkit.kernels.cpu.arrays.misc import check_rows_in_place
+from toolkit.kernels.cpu.arrays.shape import checked_shape
 from toolkit.kernels.cpu.common import require, shape_text
 from toolkit.kernels.cpu.native.code import Lanes
 from toolkit.kernels.cuda.device import CudaDevice, device_of

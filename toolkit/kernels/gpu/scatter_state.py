@@ -17,8 +17,8 @@ from toolkit.errors import InvalidArgumentError
 from toolkit.graph import dtypes
 from toolkit.kernels import variables
 from toolkit.kernels.context import StepContext
-from toolkit.kernels.cpu.array_slice import strided_index
-from toolkit.kernels.cpu.state_scatter import check_coordinates, check_rows
+from toolkit.kernels.cpu.arrays.slice import strided_index
+from toolkit.kernels.cpu.state.scatter import check_coordinates, check_rows
 from toolkit.kernels.cuda.device import CudaDevice, device_of
 from toolkit.kernels.cuda.memory import GpuArray
 from toolkit.kernels.cuda.simt.builder import KernelBuilder

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from toolkit.errors import InvalidArgumentError
-from toolkit.kernels.cpu.array_shape import checked_shape
-from toolkit.kernels.cpu.array_slice import strided_index
+from toolkit.kernels.cpu.arrays.shape import checked_shape
+from toolkit.kernels.cpu.arrays.slice import strided_index
 from toolkit.kernels.cpu.common import np, shape_text
 from toolkit.kernels.cuda.device import device_of
 from toolkit.kernels.cuda.memory import GpuArray

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from toolkit.errors import InvalidArgumentError
-from toolkit.kernels.cpu.array_pad import batch_blocks, block_sizes, check_blocks, depth_block
+from toolkit.kernels.cpu.arrays.pad import batch_blocks, block_sizes, check_blocks, depth_block
 from toolkit.kernels.cpu.common import np, require, shape_text
 from toolkit.kernels.cuda.device import CudaDevice, device_of
 from toolkit.kernels.cuda.memory import GpuArray

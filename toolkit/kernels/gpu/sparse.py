@@ -10,8 +10,8 @@ import functools
 
 import numpy as np
 
-from toolkit.kernels.cpu.sparse_forms import check_dense_shape
-from toolkit.kernels.cpu.sparse_math import check_product
+from toolkit.kernels.cpu.sparse.forms import check_dense_shape
+from toolkit.kernels.cpu.sparse.math import check_product
 from toolkit.kernels.cuda.device import device_of
 from toolkit.kernels.cuda.memory import GpuArray
 from toolkit.kernels.cuda.simt.builder import KernelBuilder

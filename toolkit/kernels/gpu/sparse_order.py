@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from toolkit.kernels.cpu.sparse_forms import check_sparse, concatenated, reshaped_sizes
+from toolkit.kernels.cpu.sparse.forms import check_sparse, concatenated, reshaped_sizes
 from toolkit.kernels.cuda.device import CudaDevice, device_of
 from toolkit.kernels.cuda.memory import GpuArray
 from toolkit.kernels.cuda.simt.builder import KernelBuilder

@@ -9,7 +9,7 @@ import functools
 
 import numpy as np
 
-from toolkit.kernels.cpu.sparse_forms import check_slice_grad, slice_lengths, split_starts
+from toolkit.kernels.cpu.sparse.forms import check_slice_grad, slice_lengths, split_starts
 from toolkit.kernels.cuda.device import CudaDevice, device_of
 from toolkit.kernels.cuda.memory import GpuArray
 from toolkit.kernels.cuda.simt.builder import KernelBuilder

@@ -13,7 +13,7 @@ import numpy as np
 
 from toolkit.errors import InvalidArgumentError
 from toolkit.kernels.cpu.common import integer, require, require_vector
-from toolkit.kernels.cpu.sparse_forms import check_filled, check_filled_ragged
+from toolkit.kernels.cpu.sparse.forms import check_filled, check_filled_ragged
 from toolkit.kernels.cuda.device import CudaDevice, device_of
 from toolkit.kernels.cuda.memory import GpuArray
 from toolkit.kernels.cuda.simt.builder import KernelBuilder

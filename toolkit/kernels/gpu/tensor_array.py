@@ -11,7 +11,7 @@ from typing import Any
 from toolkit.graph import dtypes
 from toolkit.kernels import registry
 from toolkit.kernels.context import StepContext
-from toolkit.kernels.cpu.tensor_array import array_of, held_stack
+from toolkit.kernels.cpu.lists.tensor_array import array_of, held_stack
 from toolkit.kernels.registry import COMPLEX, FLOATING, NUMBER
 from toolkit.kernels.stack import Stack
 from toolkit.kernels.tensor_array import TensorArray

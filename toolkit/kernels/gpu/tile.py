@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from toolkit.kernels.cpu.array_pad import tile_counts, tile_parts
+from toolkit.kernels.cpu.arrays.pad import tile_counts, tile_parts
 from toolkit.kernels.cuda.device import device_of
 from toolkit.kernels.cuda.memory import GpuArray
 from toolkit.kernels.gpu.copying import copy_part

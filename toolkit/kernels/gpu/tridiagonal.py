@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 
-from toolkit.kernels.cpu.linalg_solve import check_diagonals
+from toolkit.kernels.cpu.linalg.solve import check_diagonals
 from toolkit.kernels.cuda.device import device_of
 from toolkit.kernels.cuda.memory import GpuArray
 from toolkit.kernels.cuda.simt.builder import KernelBuilder

@@ -185,6 +185,6 @@ def _large_rates(generator: Philox, flat: Array, place: Array, out: Array, highe
 
 
 def _log_factorial(k: Array) -> Array:
-    from toolkit.kernels.cpu.special_gamma import lgamma
+    from toolkit.kernels.cpu.math.special_gamma import lgamma
 
     return lgamma(k + 1)

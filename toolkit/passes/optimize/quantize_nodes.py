@@ -225,7 +225,7 @@ class _Quantizing:
         """A constant in 8 bits, by the numbers that QuantizeV2 would make of it."""
         import numpy as np
 
-        from toolkit.kernels.cpu.quantize import as_floats, min_first, range_around
+        from toolkit.kernels.cpu.quantized.quantize import as_floats, min_first, range_around
 
         low, high = range_around(array.min(), array.max(), np.float32(0.01))  # as QuantizeV2 does unless told otherwise
         stored = np.clip(min_first(array, low, high, _QUINT8.numpy), 0, 255).astype(_QUINT8.numpy)

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from toolkit.kernels.cpu.addresses import aligned
+from toolkit.kernels.cpu.memory.addresses import aligned
 from toolkit.kernels.cpu.native.code import LANES, SIZES, Code, Lanes
 from toolkit.kernels.cpu.native.loops import ATTRIBUTES, Body, loop
 from toolkit.kernels.cpu.native.openmp import openmp_declarations

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from toolkit.kernels.cpu.addresses import aligned
+from toolkit.kernels.cpu.memory.addresses import aligned
 from toolkit.kernels.cpu.native.code import LANES, Code, Lanes
 from toolkit.kernels.cpu.native.loops import ATTRIBUTES, MASK, Body, load_masked, loop, store_masked
 from toolkit.kernels.cpu.native.openmp import openmp_declarations

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 
-from toolkit.kernels.cpu.addresses import address, record
+from toolkit.kernels.cpu.memory.addresses import address, record
 from toolkit.kernels.cpu.native.code import LANES, SIZES, TYPES
 from toolkit.kernels.cpu.native.compiler import INT64, Function, compiler, is_enabled
 from toolkit.kernels.types import Array

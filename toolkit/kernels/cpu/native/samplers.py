@@ -10,7 +10,7 @@ import struct
 
 import numpy as np
 
-from toolkit.kernels.cpu.addresses import address, record
+from toolkit.kernels.cpu.memory.addresses import address, record
 from toolkit.kernels.cpu.native.compiler import Function, compiler, is_enabled, library_functions
 from toolkit.kernels.random.philox import KEY_STEPS, MULTIPLIERS, Philox
 from toolkit.kernels.types import Array

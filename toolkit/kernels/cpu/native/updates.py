@@ -17,7 +17,7 @@ import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from toolkit.errors import InternalError
-from toolkit.kernels.cpu.addresses import address, elements, record
+from toolkit.kernels.cpu.memory.addresses import address, elements, record
 from toolkit.kernels.cpu.native.code import TYPES, Code, Lanes
 from toolkit.kernels.cpu.native.compiler import Function, compiler
 from toolkit.kernels.cpu.native.loops import Operand, is_long, nest

@@ -10,7 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from toolkit.kernels.cpu import math_unary, nn_activation
+from toolkit.kernels.cpu.math import unary as math_unary
+from toolkit.kernels.cpu.nn import activation as nn_activation
 from toolkit.kernels.cpu.onednn.cached import KEPT, Kept, is_worth, onednn
 from toolkit.kernels.cpu.onednn.memory import dense
 from toolkit.kernels.cpu.onednn.primitive import FORWARD_INFERENCE, Arg, Eltwise, Primitive

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from toolkit.kernels.cpu import nn_norm
-from toolkit.kernels.cpu.nn_window import Layout
+from toolkit.kernels.cpu.nn import norm as nn_norm
+from toolkit.kernels.cpu.nn.window import Layout
 from toolkit.kernels.cpu.onednn.cached import KEPT, Kept, is_worth, last, onednn, restored
 from toolkit.kernels.cpu.onednn.memory import channels_last, dense
 from toolkit.kernels.cpu.onednn.primitive import BACKWARD, FORWARD_INFERENCE, FORWARD_TRAINING, Arg, Primitive

@@ -17,8 +17,8 @@ import numpy as np
 
 from toolkit.forks import free_in_children
 from toolkit.graph import dtypes
-from toolkit.kernels.cpu import guard
-from toolkit.kernels.cpu.addresses import aligned
+from toolkit.kernels.cpu.memory import guard
+from toolkit.kernels.cpu.memory.addresses import aligned
 from toolkit.kernels.cpu.onednn.library import (
     OneDnnError,
     is_present,

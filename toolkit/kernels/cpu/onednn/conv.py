@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from toolkit.kernels.cpu import nn_conv
-from toolkit.kernels.cpu.addresses import aligned
-from toolkit.kernels.cpu.nn_window import Layout, window_spec
+from toolkit.kernels.cpu.memory.addresses import aligned
+from toolkit.kernels.cpu.nn import conv as nn_conv
+from toolkit.kernels.cpu.nn.window import Layout, window_spec
 from toolkit.kernels.cpu.onednn import cached, memory
 from toolkit.kernels.cpu.onednn.cached import KEPT, PACKED, Kept, is_worth, last, onednn, restored
 from toolkit.kernels.cpu.onednn.primitive import Arg, DescriptorQuery

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from toolkit.forks import held_over_forks
-from toolkit.kernels.cpu import guard
+from toolkit.kernels.cpu.memory import guard
 from toolkit.kernels.once import once
 from toolkit.target import processor
 from toolkit.target.target import Target

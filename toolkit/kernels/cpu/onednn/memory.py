@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from toolkit.errors import InternalError
-from toolkit.kernels.cpu.addresses import address, address_of_view
+from toolkit.kernels.cpu.memory.addresses import address, address_of_view
 from toolkit.kernels.cpu.onednn.library import require
 from toolkit.kernels.tensors import BF16, F32, row_major
 from toolkit.kernels.types import Array

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from toolkit.kernels.cpu import nn_pool
-from toolkit.kernels.cpu.addresses import aligned
+from toolkit.kernels.cpu.memory.addresses import aligned
+from toolkit.kernels.cpu.nn import pool as nn_pool
 from toolkit.kernels.cpu.onednn.cached import KEPT, Kept, is_worth, last, onednn, restored
 from toolkit.kernels.cpu.onednn.primitive import FORWARD_TRAINING, Arg, DescriptorQuery, Pooling
 from toolkit.kernels.cpu.onednn.windows import PoolGeometry, Shape

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from toolkit.errors import InternalError
-from toolkit.kernels.cpu.addresses import Table, aligned
+from toolkit.kernels.cpu.memory.addresses import Table, aligned
 from toolkit.kernels.cpu.onednn.library import UNIMPLEMENTED, OneDnnError, require
 from toolkit.kernels.cpu.onednn.memory import DATA_TYPES, Desc, Memory
 from toolkit.kernels.types import Array

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from toolkit.kernels.cpu import matmul as numpy_products
-from toolkit.kernels.cpu import nn_softmax
+from toolkit.kernels.cpu.linalg import matmul as numpy_products
+from toolkit.kernels.cpu.nn import softmax as nn_softmax
 from toolkit.kernels.cpu.onednn.cached import KEPT, Kept, is_worth, onednn
 from toolkit.kernels.cpu.onednn.memory import dense, matrix
 from toolkit.kernels.cpu.onednn.primitive import FORWARD_INFERENCE, SOFTMAX_ACCURATE, Arg, Primitive

@@ -9,8 +9,8 @@ from typing import Any
 import ml_dtypes
 import numpy
 
-from toolkit.kernels.cpu import nn_conv_math
-from toolkit.kernels.cpu.nn_window import Windows
+from toolkit.kernels.cpu.nn import conv_math as nn_conv_math
+from toolkit.kernels.cpu.nn.window import Windows
 from toolkit.kernels.cuda.libraries.base import EIGHT_BITS, EPILOGUES, Convolution, Product
 from toolkit.kernels.types import Array
 

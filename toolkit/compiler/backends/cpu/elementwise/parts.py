@@ -16,7 +16,7 @@ from toolkit.compiler.ir.operations.memory import Part
 from toolkit.compiler.ir.value import Value
 from toolkit.compiler.program import as_outputs
 from toolkit.errors import GraphmillError
-from toolkit.kernels.cpu.addresses import offset_in
+from toolkit.kernels.cpu.memory.addresses import offset_in
 from toolkit.kernels.cpu.native.code import TYPES
 
 _PARTS = frozenset({"Slice", "Split", "SplitV", "StridedSlice", "Unpack"})

@@ -18,8 +18,8 @@ from toolkit.compiler.ir.operation import Operation
 from toolkit.compiler.ir.operations.memory import Alias, View
 from toolkit.compiler.ir.value import Value
 from toolkit.errors import GraphmillError
-from toolkit.kernels.cpu.addresses import offset_in
-from toolkit.kernels.cpu.array_slice import strided_index
+from toolkit.kernels.cpu.arrays.slice import strided_index
+from toolkit.kernels.cpu.memory.addresses import offset_in
 from toolkit.kernels.registry import KernelNode
 
 _MOST = 1 << 26  # bytes of a tensor whose slice is looked at

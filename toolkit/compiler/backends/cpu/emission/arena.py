@@ -15,7 +15,7 @@ from toolkit.compiler.ir.block import Block
 from toolkit.compiler.ir.errors import NotSupportedError
 from toolkit.compiler.ir.operation import Operation
 from toolkit.compiler.ir.value import Value
-from toolkit.kernels.cpu import guard
+from toolkit.kernels.cpu.memory import guard
 
 _ALIGNMENT = 64
 

@@ -23,8 +23,8 @@ from toolkit.compiler.ir.operations.calls import Loop, Test
 from toolkit.compiler.ir.operations.memory import Alias
 from toolkit.compiler.ir.value import Value
 from toolkit.errors import InternalError
-from toolkit.kernels.cpu import guard
-from toolkit.kernels.cpu.addresses import fresh, held
+from toolkit.kernels.cpu.memory import guard
+from toolkit.kernels.cpu.memory.addresses import fresh, held
 from toolkit.kernels.cpu.native.compiler import Function
 from toolkit.kernels.cpu.onednn.memory import Desc
 from toolkit.kernels.cpu.onednn.primitive import Primitive

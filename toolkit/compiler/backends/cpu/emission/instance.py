@@ -18,8 +18,8 @@ from toolkit.compiler.context import RunningStep
 from toolkit.compiler.ir.operation import Operation
 from toolkit.compiler.ir.value import Value
 from toolkit.errors import InternalError, InvalidArgumentError
-from toolkit.kernels.cpu import guard
-from toolkit.kernels.cpu.addresses import Pinned, Slot, Table, aligned
+from toolkit.kernels.cpu.memory import guard
+from toolkit.kernels.cpu.memory.addresses import Pinned, Slot, Table, aligned
 from toolkit.kernels.cpu.onednn.library import library, require
 from toolkit.kernels.cpu.onednn.memory import Desc, Memory
 from toolkit.kernels.cpu.onednn.primitive import Primitive, PrimitiveCall, new_stream, table_of

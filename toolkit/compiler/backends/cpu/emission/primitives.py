@@ -18,7 +18,7 @@ from toolkit.compiler.ir.post_ops import Apply, BinaryFunction, Combine, PostOp,
 from toolkit.compiler.ir.value import Value
 from toolkit.compiler.program import Step
 from toolkit.compiler.transforms.elements import Frame
-from toolkit.kernels.cpu.addresses import aligned, held
+from toolkit.kernels.cpu.memory.addresses import aligned, held
 from toolkit.kernels.cpu.onednn import memory
 from toolkit.kernels.cpu.onednn.library import OneDnnError, one_thread
 from toolkit.kernels.cpu.onednn.memory import Desc, Memory

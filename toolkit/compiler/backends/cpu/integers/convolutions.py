@@ -26,11 +26,10 @@ from toolkit.compiler.backends.cpu.integers.rewriting import Rewriter, Rule, con
 from toolkit.compiler.ir.operation import Operation
 from toolkit.compiler.ir.operations.products import ConvolutionWindows
 from toolkit.compiler.ir.value import Value
-from toolkit.kernels.cpu.addresses import same_place
-from toolkit.kernels.cpu.nn_window import Layout, Windows, window_spec
+from toolkit.kernels.cpu.memory.addresses import same_place
+from toolkit.kernels.cpu.nn.window import Layout, Windows, window_spec
 from toolkit.kernels.cpu.onednn.primitive import Arg
-from toolkit.kernels.cpu.quantize import limits
-from toolkit.kernels.cpu.quantized_fused import (
+from toolkit.kernels.cpu.quantized.fused import (
     FUSED_CONVOLUTIONS,
     FUSED_PRODUCTS,
     QuantizedEpilogue,
@@ -39,7 +38,8 @@ from toolkit.kernels.cpu.quantized_fused import (
     largest,
     sum_range,
 )
-from toolkit.kernels.cpu.quantized_ops import level, product_range
+from toolkit.kernels.cpu.quantized.ops import level, product_range
+from toolkit.kernels.cpu.quantized.quantize import limits
 from toolkit.kernels.registry import KernelNode
 from toolkit.kernels.tensors import F32
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from toolkit.compiler.backends.cpu.integers.rewriting import constants
 from toolkit.compiler.ir.operation import Operation
-from toolkit.kernels.cpu.quantize import (
+from toolkit.kernels.cpu.quantized.quantize import (
     fake_quant_attributes,
     fake_quant_steps,
     range_given,

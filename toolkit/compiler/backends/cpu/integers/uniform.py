@@ -21,8 +21,8 @@ from toolkit.compiler.backends.cpu.integers.rewriting import Rewriter, Rule, con
 from toolkit.compiler.ir.operation import Operation
 from toolkit.compiler.ir.operations.products import ConvolutionWindows
 from toolkit.compiler.ir.value import Value
-from toolkit.kernels.cpu.quantize_uniform_conv import UniformConvolutionAttributes, UniformConvolutionGeometry
-from toolkit.kernels.cpu.quantize_uniform_math import (
+from toolkit.kernels.cpu.quantized.uniform_conv import UniformConvolutionAttributes, UniformConvolutionGeometry
+from toolkit.kernels.cpu.quantized.uniform_math import (
     WHOLE,
     Multiplier,
     check_parameters,
@@ -30,7 +30,7 @@ from toolkit.kernels.cpu.quantize_uniform_math import (
     quantize_rows,
     requantized_by,
 )
-from toolkit.kernels.cpu.quantize_uniform_ops import check_dot, checked_geometry
+from toolkit.kernels.cpu.quantized.uniform_ops import check_dot, checked_geometry
 from toolkit.kernels.registry import KernelNode
 from toolkit.kernels.tensors import F32
 

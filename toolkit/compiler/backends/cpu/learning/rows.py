@@ -25,7 +25,7 @@ from toolkit.compiler.ir.value import Value
 from toolkit.errors import GraphmillError
 from toolkit.kernels import variables
 from toolkit.kernels.context import RefVariable
-from toolkit.kernels.cpu.array_gather import check_indices
+from toolkit.kernels.cpu.arrays.gather import check_indices
 from toolkit.kernels.cpu.native.rows import changer, gatherer
 from toolkit.kernels.handles import ResourceHandle, lookup
 from toolkit.target.thresholds import TableThresholds

@@ -20,7 +20,7 @@ from toolkit.compiler.ir.operations.products import (
 )
 from toolkit.compiler.ir.value import Value
 from toolkit.compiler.transforms.elements import is_channels_first, is_float
-from toolkit.kernels.cpu.nn_window import Layout, window_spec
+from toolkit.kernels.cpu.nn.window import Layout, window_spec
 from toolkit.kernels.cpu.onednn import memory
 from toolkit.kernels.cpu.onednn.primitive import (
     FORWARD_TRAINING,

@@ -1,8 +1,8 @@
 """Optimizer updates in one pass over memory, in place: as a compiled loop, else in one or two primitives.
 
 NumPy would make a pass over memory for every operation of the formula. A loop is made of the rule itself of
-`kernels.cpu.optimizers_dense`. Without a compiler the formulas of float32 variables are chains of primitives over the
-variable, its slots and the gradient, each read and written once.
+`kernels.cpu.state.optimizers_dense`. Without a compiler the formulas of float32 variables are chains of primitives over
+the variable, its slots and the gradient, each read and written once.
 """
 
 # numpy's overloads answer arrays typed Any with Unknown
@@ -42,7 +42,7 @@ from toolkit.kernels.cpu.onednn.primitive import (
     PrimitiveCall,
     new_stream,
 )
-from toolkit.kernels.cpu.optimizers_dense import OPTIMIZERS, OptimizerRule
+from toolkit.kernels.cpu.state.optimizers_dense import OPTIMIZERS, OptimizerRule
 from toolkit.kernels.tensors import F32
 from toolkit.kernels.types import Array
 from toolkit.target.target import Target

@@ -18,7 +18,7 @@ from toolkit.compiler.ir.operations.calls import Test
 from toolkit.compiler.ir.operations.products import MatMul
 from toolkit.compiler.ir.value import Value
 from toolkit.compiler.transforms.elements import ADDS
-from toolkit.kernels.cpu.addresses import aligned
+from toolkit.kernels.cpu.memory.addresses import aligned
 from toolkit.kernels.cpu.onednn.library import require
 from toolkit.kernels.cpu.onednn.memory import Memory, strided
 from toolkit.kernels.cpu.onednn.primitive import Arg, Primitive, PrimitiveCall, SumPost, new_stream

@@ -38,8 +38,8 @@ from toolkit.compiler.ir.operation import Operation
 from toolkit.compiler.ir.operations.sequences import SequenceKind, TensorSequence
 from toolkit.compiler.ir.value import Value
 from toolkit.errors import InternalError
-from toolkit.kernels.cpu import guard
-from toolkit.kernels.cpu.addresses import Pinned, Table, held
+from toolkit.kernels.cpu.memory import guard
+from toolkit.kernels.cpu.memory.addresses import Pinned, Table, held
 from toolkit.kernels.cpu.native.compiler import compiler
 from toolkit.kernels.cpu.native.iterations import LIMIT, STATUS, Iterations, Moving, Status
 from toolkit.kernels.cpu.native.iterations import Sequence as CompiledSequence

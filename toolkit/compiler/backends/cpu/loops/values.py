@@ -13,7 +13,7 @@ import numpy as np
 
 from toolkit.compiler.context import RunningStep
 from toolkit.compiler.ir.operations.sequences import SequenceKind, TensorSequence
-from toolkit.kernels.cpu.addresses import Table, fresh
+from toolkit.kernels.cpu.memory.addresses import Table, fresh
 from toolkit.kernels.cpu.native.iterations import BASE, CAPACITY, FLAGS, GONE, LENGTH, SET, UNSET
 from toolkit.kernels.handles import ResourceHandle
 from toolkit.kernels.stack import Stack

@@ -24,7 +24,7 @@ from toolkit.compiler.ir.operations.pools import Pool, PoolFunction
 from toolkit.compiler.ir.operations.products import Convolution, ConvolutionWindows, MatMul
 from toolkit.compiler.ir.operations.reductions import Reduce, ReduceFunction
 from toolkit.compiler.transforms.elements import is_channels_first, is_float
-from toolkit.kernels.cpu.nn_window import Layout, window_spec
+from toolkit.kernels.cpu.nn.window import Layout, window_spec
 from toolkit.kernels.registry import KernelNode
 from toolkit.target.thresholds import PrimitiveThresholds
 

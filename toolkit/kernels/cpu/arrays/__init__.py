@@ -1,0 +1,1 @@
+"""Kernels of arrays: made, joined, cut, gathered, padded, sorted, cast."""

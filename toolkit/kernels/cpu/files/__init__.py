@@ -1,0 +1,1 @@
+"""Kernels of files, and of what is parsed from their records."""

@@ -1,0 +1,1 @@
+"""Kernels of images: files, colours, sizes, crops, boxes."""

@@ -1,0 +1,1 @@
+"""Kernels of matrices: products, decompositions, functions, linear systems."""

@@ -1,0 +1,1 @@
+"""Kernels of arrays, lists and maps of tensors, and of ragged tensors."""

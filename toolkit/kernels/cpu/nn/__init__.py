@@ -1,0 +1,1 @@
+"""Kernels of neural networks: convolutions, pools, norms, activations, recurrent networks, CTC."""

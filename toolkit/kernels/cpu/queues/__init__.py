@@ -1,0 +1,1 @@
+"""Kernels of queues, barriers and staging areas."""
