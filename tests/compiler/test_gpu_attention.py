@@ -113,21 +113,50 @@ def test_without_a_library(size: int, learning: bool) -> None:
         assert any("gpu_attention " in line for line in lowered(build, normal(12, 2 * size), "bf16"))
 
 
+@pytest.mark.parametrize("learning", [False, True], ids=["inference", "training"])
 @pytest.mark.parametrize("mask", [False, True])
-def test_tf32(mask: bool) -> None:
-    """Inference by a kernel of our own; factors have the 10 bits of float16, whose roundings are allowed for."""
-    x = normal(12, 32)
+def test_tf32(mask: bool, learning: bool) -> None:
+    """By kernels of our own; factors have the 10 bits of float16, whose roundings are allowed for."""
+    build = attention(2, 2, 6, 6, mask=keys_mask(2, 6) if mask else None, size=16, learning=learning)
+    lines, launched = tf32(build, normal(12, 32))
+    assert sum("gpu_attention " in line for line in lines) == 1, lines
+    assert sum("gpu_attention_gradient" in line for line in lines) == learning, lines
+    assert [name.split("_tf32")[0] for name in launched] == [
+        "attention", *(["attention_gradient_dq", "attention_gradient_dk_dv"] if learning else [])
+    ]  # fmt: skip
+
+
+def tf32(build: Callable[[Any], list[Any]], x: np.ndarray) -> tuple[list[str], list[str]]:
+    """Run a graph on the CPU, and three times on a GPU, whose values are compared.
+
+    Returns:
+        what the GPU's backend made, in lines; and the names of attention's kernels that a step launched.
+    """
     with gm.Graph().as_default() as graph:
         given = gm.placeholder(gm.float32, list(x.shape))
-        wanted = attention(2, 2, 6, 6, mask=keys_mask(2, 6) if mask else None, size=16)(given)
+        wanted = build(given)
     with Session(graph, devices={"CPU": 1}) as session:
-        (expected,) = session.run(wanted, {given: x})
-    (apart,) = perturbation.allowed(graph, wanted, {given: x}, precision="fp16")
-    with Session(graph, devices={"GPU": 1}, precision="tf32") as session:
+        expected = session.run(wanted, {given: x})
+    allowed = perturbation.allowed(graph, wanted, {given: x}, precision="fp16")
+    launched: list[str] = []
+    driver = FakeDriver()
+    context: Any = driver.open(0)
+    launch = context.launch
+
+    def noted(function: Any, *arguments: Any) -> None:
+        launched.append(function.name)
+        launch(function, *arguments)
+
+    context.launch = noted
+    with choose.using(driver), Session(graph, devices={"GPU": 1}, precision="tf32") as session:
+        found = session.run(wanted, {given: x})
+        names = [name for name in launched if name.startswith("attention_")]
         for _ in range(3):
-            (found,) = session.run(wanted, {given: x})
-            tolerance.assert_within(found, expected, apart, "attention")
-        assert any("gpu_attention" in line for line in session.explain(wanted, {given: x}))
+            for one, other, apart, value in zip(found, expected, allowed, wanted, strict=True):
+                tolerance.assert_within(one, other, apart, value.name)
+            found = session.run(wanted, {given: x})
+        lines = session.explain(wanted, {given: x})
+        return [line for line in lines if "gpu_" in line and not line.startswith("  %")], names
 
 
 def _run(build: Callable[[Any], list[Any]], x: np.ndarray, **how: Any) -> list[np.ndarray]:

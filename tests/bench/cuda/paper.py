@@ -134,7 +134,8 @@ class _Libraries:
         sizes, shape = attention.sizes, attention.sizes.shape
         moved = 2 * sum(math.prod(shape(part)) for part in ("q", "k", "v", "out"))
         moved += sum(span.nbytes for span in (mask, statistics) if span is not None)
-        flops = 2.0 * math.prod(sizes[:4]) * (sizes.size + sizes.value_size)
+        scores = sizes.batch * sizes.heads * _pairs(sizes.rows, sizes.keys, causal=attention.causal)
+        flops = 2.0 * scores * (sizes.size + sizes.value_size)
         name = (
             f"attention {attention.dtype} {sizes.batch} x {sizes.heads} of {sizes.rows} x {sizes.keys} x {sizes.size}"
         )
@@ -147,7 +148,8 @@ class _Libraries:
         sizes, shape = attention.sizes, attention.sizes.shape
         moved = 2 * sum(math.prod(shape(part)) for part in ("q", "k", "v", "out", "out", "q", "k", "v"))
         moved += statistics.nbytes + (0 if mask is None else mask.nbytes)
-        flops = 2.0 * math.prod(sizes[:4]) * (3 * sizes.size + 2 * sizes.value_size)
+        scores = sizes.batch * sizes.heads * _pairs(sizes.rows, sizes.keys, causal=attention.causal)
+        flops = 2.0 * scores * (3 * sizes.size + 2 * sizes.value_size)
         name = f"attention gradient {attention.dtype} {sizes.batch} x {sizes.heads} of {sizes.rows} x {sizes.keys}"
         name += f" x {sizes.size}"
         self.context.note(Launch(name, 0, moved, flops, "product", precision=_NARROW[attention.dtype]), stream)
@@ -171,14 +173,24 @@ _MULTIPLIED = {"tf32": "tf32", "bfloat": "bf16", "half": "fp16"}
 
 
 def _attention(kernel: SimtKernel, blocks: int, arguments: Sequence[Any]) -> Launch:
-    """Of our own kernel (`nn.flash_attention`): two products; the scores are nowhere in memory."""
+    """Of our own kernels (`nn.flash_attention`, `nn.flash_gradient`): products; the scores are nowhere in memory."""
     given = dict(zip((each.name.removeprefix("%") for each in kernel.parameters), arguments, strict=True))
-    _, kind, sizes, tile, *_ = kernel.name.split("_")
+    _, *results, kind, sizes, tile = kernel.name.removesuffix("_causal").split("_")
     depth, width = map(int, sizes.split("x"))
-    moved = sum(given[name].nbytes for name in ("q", "k", "v", "out", "mask", "log_sums") if name in given)
-    images = blocks // -(-given["rows"] // int(tile.split("x")[0]))
-    flops = 2.0 * images * given["rows"] * given["keys"] * (depth + width)
-    return Launch(kernel.name, blocks, moved, flops, "product", precision=_MULTIPLIED[kind])
+    moved = sum(given[one.name].nbytes for one in kernel.parameters if isinstance(one, KernelBuffer))
+    count = given["keys"] if "dk" in results or "dv" in results else given["rows"]
+    images = blocks // -(-count // int(tile.split("x")[0]))
+    numbers = {"dq": 2 * depth + width, "dk": 2 * depth + width, "dv": depth + width}
+    each = numbers[results[-1]] if results else depth + width
+    if results[-2:] == ["dk", "dv"]:
+        each = 2 * (depth + width)  # of one kernel, which computes scores once
+    pairs = _pairs(given["rows"], given["keys"], causal=kernel.name.endswith("_causal"))
+    return Launch(kernel.name, blocks, moved, 2.0 * images * pairs * each, "product", precision=_MULTIPLIED[kind])
+
+
+def _pairs(rows: int, keys: int, *, causal: bool) -> int:
+    """How many scores there are of one head."""
+    return sum(min(row + 1, keys) for row in range(rows)) if causal else rows * keys
 
 
 def _types(of: Any) -> str:

@@ -42,12 +42,15 @@ def _fuse_products(block: Block, to: Compilation) -> None:
 
 def _form_attention(block: Block, to: Compilation) -> None:
     from toolkit.compiler.backends.cuda.attention.forming import form_attention
-    from toolkit.kernels.gpu.attention import is_one_kernel
+    from toolkit.kernels.cuda.device import device_named
+    from toolkit.kernels.gpu.attention import as_one_kernel
 
     narrow, tf32 = to.settings.narrow, to.settings.precision == "tf32"
+    library = device_named(block.device).context.dnn is not None
 
-    def wanted(attention: Attention) -> bool:
-        return is_one_kernel(replace(attention, tf32=tf32, dtype=attention.dtype if narrow is None else narrow.name))
+    def wanted(attention: Attention) -> Attention | None:
+        asked = replace(attention, tf32=tf32, dtype=attention.dtype if narrow is None else narrow.name)
+        return as_one_kernel(asked, library=library)
 
     form_attention(block, to.excluded_by_name, may_change_variables, wanted)
 

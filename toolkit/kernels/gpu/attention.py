@@ -15,6 +15,7 @@ from toolkit.kernels.cuda.libraries.attention import (
     with_every_row,
 )
 from toolkit.kernels.cuda.libraries.precision import is_tf32_allowed
+from toolkit.kernels.cuda.nn.flash_gradient_launch import launch_gradient
 from toolkit.kernels.cuda.nn.flash_launch import launch_flash, takes_sizes
 from toolkit.kernels.cuda.nn.strided import gathered
 from toolkit.kernels.gpu import attention_parts
@@ -26,16 +27,23 @@ _known: WeakKeyDictionary[Any, dict[Attention | AttentionGradient, Any]] = WeakK
 _MOST_KNOWN = 4096  # shapes change without end in few programs
 
 
-def is_one_kernel(attention: Attention) -> bool:
-    """Whether an attention is one operation of a program: there may be one kernel for it, and for its gradients.
+def as_one_kernel(attention: Attention, *, library: bool) -> Attention | None:
+    """An attention as one operation of a program; None where neither the library nor we have kernels for it.
+
+    What the library refuses when it is asked for a plan, and has no kernel of ours, is computed by parts, whose rows
+    have to fit into registers.
 
     Args:
-        attention: with statistics where it has gradients; of these the library alone has one kernel, and what it
-            refuses is computed by parts, whose rows have to fit into registers.
+        attention: with statistics where it has gradients.
+        library: whether there is one.
+
+    Returns:
+        the attention, whose statistics are `apart` where it is ours.
     """
-    if not attention.statistics and _is_ours(attention):
-        return True
-    return attention.sizes.keys <= LONGEST_ROW and library_takes(with_every_row(attention))
+    taken, ours = library_takes(with_every_row(attention)), _is_ours(attention)
+    if taken and (ours or attention.sizes.keys <= LONGEST_ROW):
+        return replace(attention, apart=attention.statistics and ours and not library)
+    return replace(attention, apart=attention.statistics) if ours else None
 
 
 def attend(
@@ -48,7 +56,7 @@ def attend(
         q, k, v: of its type.
         out: of its result's type.
         mask: float32, where it has one.
-        statistics: float32 [batch, heads, rows] to be written, where it has them.
+        statistics: float32, `Attention.kept`, to be written, where it has them.
     """
     asked = replace(attention, tf32=is_tf32_allowed(), deterministic=device.deterministic)
     dnn = device.context.dnn
@@ -61,7 +69,7 @@ def attend(
         strides = (asked.q, asked.k, asked.v, asked.out)
         launch_flash(
             device, (q, k, v, out), asked.sizes, strides, asked.scale, mask=mask, mask_strides=asked.mask,
-            causal=asked.causal, statistics=statistics,
+            causal=asked.causal, statistics=statistics, keeps=_keeps(asked),
         )  # fmt: skip
         return
     attention_parts.attend(device, asked, q, k, v, out, mask, statistics)
@@ -99,12 +107,24 @@ def attend_back(
         dnn.attend_back(of, q, k, v, out, d_out, statistics, narrow, device.compute, mask=given)
         convert_into(device, [(x, y) for x, y in zip(narrow, made, strict=True) if x is not y])
         return
+    if _is_ours(forward):
+        launch_gradient(
+            device, (q, k, v, out, d_out), made, statistics, forward.sizes,
+            (forward.q, forward.k, forward.v, forward.out, gradient.d_out), (gradient.dq, gradient.dk, gradient.dv),
+            forward.scale, mask=mask, mask_strides=forward.mask, causal=forward.causal, keeps=_keeps(forward),
+        )  # fmt: skip
+        return
     attention_parts.attend_back(device, asked, q, k, v, d_out, statistics, made, mask)
 
 
 def _is_ours(a: Attention) -> bool:
-    """Whether a kernel of our own computes it."""
-    return takes_sizes(a.dtype, a.sizes.size, a.sizes.value_size, tf32=a.tf32)
+    """Whether kernels of our own compute it, and its gradients; what was planned so stays so."""
+    return takes_sizes(a.dtype, a.sizes.size, a.sizes.value_size, tf32=a.tf32 or a.apart)
+
+
+def _keeps(a: Attention) -> int:
+    """How many numbers of a row are statistics."""
+    return a.statistics * (1 + a.apart)
 
 
 def _asked(dnn: Any, of: Any) -> Any:

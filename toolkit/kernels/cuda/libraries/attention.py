@@ -58,6 +58,9 @@ class Attention:
         causal: row r sees keys 0 to r only.
         statistics: the logarithm of each row's sum of exponentials of its scores (mask included) is written as well:
             float32 [batch, heads, rows], one behind the other.
+        apart: as two numbers, [batch, heads, rows, 2]: the largest score, and the logarithm of the sum of exponentials
+            of scores less that one. Where all keys of a row have -1e9 in the mask, one number would have lost the
+            second, and gradients would be of shares of 1. The library has one number.
         tf32: as for products.
         deterministic: the same bits each time.
         made: the type of out, where that is another one: "float32" of 16-bit q, k and v.
@@ -76,6 +79,12 @@ class Attention:
     tf32: bool = False
     deterministic: bool = False
     made: str = ""
+    apart: bool = False
+
+    @property
+    def kept(self) -> tuple[int, ...]:
+        """The shape of the statistics."""
+        return (*self.sizes[:3], 2) if self.apart else self.sizes[:3]
 
     @property
     def result(self) -> str:
@@ -106,7 +115,7 @@ class AttentionGradient:
 def library_takes(attention: Attention) -> bool:
     """Whether cuDNN may have an engine, by what its documentation says; whether it has, a plan tells."""
     a = attention
-    if a.dtype not in SIXTEEN_BITS or a.made not in ("", a.dtype):
+    if a.dtype not in SIXTEEN_BITS or a.made not in ("", a.dtype) or a.apart:
         return False
     if any(size % _LIBRARY_STEP or not 0 < size <= _LIBRARY_SIZE for size in (a.sizes.size, a.sizes.value_size)):
         return False

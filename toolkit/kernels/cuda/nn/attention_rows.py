@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from typing import cast
 
 from toolkit.kernels.cpu.native import functions
 from toolkit.kernels.cpu.native.code import Lanes
-from toolkit.kernels.cuda.nn.attention_tiles import Fragments, pack
+from toolkit.kernels.cuda.nn.attention_memory import Mask, pack
+from toolkit.kernels.cuda.nn.attention_tiles import Fragments
 from toolkit.kernels.cuda.simt.builder import KernelBuilder
 from toolkit.kernels.cuda.simt.ir import Value
 from toolkit.kernels.cuda.simt.matrix import SUMS
@@ -20,8 +22,32 @@ from toolkit.kernels.cuda.simt.matrix import SUMS
 _LOG2_E = math.log2(math.e)
 #: threads beside each other that have a row
 _BESIDE = (1, 2)
-#: added to a score, given its row and its key
-Mask = Callable[[Lanes, Lanes], Lanes]
+
+
+def exponential(k: KernelBuilder, exponent: Lanes) -> Value:
+    """e ** exponent, by the GPU's own instruction."""
+    return k.exp2_approximate(k.mul(exponent, k.number(_LOG2_E, "float")))
+
+
+def beside(k: KernelBuilder, value: Value) -> Value:
+    """The sum of the values of the four threads that have a row."""
+    for step in _BESIDE:
+        value = k.add(value, k.shuffle("xor", value, step))
+    return value
+
+
+def factors(k: KernelBuilder, kind: str, sums: Sequence[Sequence[Lanes]], step: int) -> list[Value]:
+    """Numbers that lie as sums do, those of a step's columns as left factors of a kind: where they are already.
+
+    Args:
+        kind: of `MATRIX_KINDS`.
+        sums: of each eight columns.
+    """
+    if kind == "tf32":
+        one = [k.round_tf32(each) for each in sums[step]]
+        return [one[0], one[2], one[1], one[3]]
+    narrow = [k.convert(each, kind) for column in sums[2 * step : 2 * step + 2] for each in column]
+    return [pack(k, *narrow[first : first + 2]) for first in range(0, 2 * SUMS, 2)]
 
 
 class OnlineRows:
@@ -91,7 +117,7 @@ class OnlineRows:
             # where there was nothing but -inf, exponentials are 0 and not of -inf - -inf
             empty = k.compare("oeq", largest, k.number(-math.inf, "float"))
             base = k.select(empty, k.number(0.0, "float"), largest)
-            factor = self._exponential(before, base)
+            factor = exponential(k, k.sub(before, base))
             top.set(largest)
             total.set(k.mul(total.get(), factor))
             for column in self.sums:
@@ -99,38 +125,28 @@ class OnlineRows:
                     sum.set(k.mul(sum.get(), factor))
             bases.append(base)
         self._shares = [
-            [self._exponential(score, bases[register >> 1]) for register, score in enumerate(each)] for each in scores
+            [exponential(k, k.sub(score, bases[register >> 1])) for register, score in enumerate(each)]
+            for each in scores
         ]
         for which, total in enumerate(self._totals):
             own = [share for each in self._shares for share in each[2 * which : 2 * which + 2]]
             total.set(k.add(total.get(), functools.reduce(k.add, own)))
 
-    def _exponential(self, score: Lanes, base: Lanes) -> Value:
-        """exp(score - base). The difference comes first: of scores of -1e9 a product would have lost it."""
-        k = self._k
-        return k.exp2_approximate(k.mul(k.sub(score, base), k.number(_LOG2_E, "float")))
-
     def factors(self, kind: str, step: int) -> list[Value]:
-        """The exponentials of a step's keys as left factors of a kind: they are where they have to be already."""
-        k = self._k
-        if kind == "tf32":
-            share = [k.round_tf32(each) for each in self._shares[step]]
-            return [share[0], share[2], share[1], share[3]]
-        narrow = [k.convert(share, kind) for each in self._shares[2 * step : 2 * step + 2] for share in each]
-        return [pack(k, *narrow[first : first + 2]) for first in range(0, 2 * SUMS, 2)]
+        """The exponentials of a step's keys as left factors."""
+        return factors(self._k, kind, self._shares, step)
 
-    def finish(self) -> tuple[list[list[Value]], list[Value]]:
-        """The results of each eight columns, and the logarithms of the sums of exponentials of the two rows' scores."""
+    def finish(self, keeps: int) -> tuple[list[list[Value]], list[list[Value]]]:
+        """The results of each eight columns, and of either row the numbers that are kept (`FlashShape.keeps`)."""
         k = self._k
         inverses: list[Value] = []
-        logarithms: list[Value] = []
+        kept: list[list[Value]] = []
         for top, total in zip(self._tops, self._totals, strict=True):
-            whole = total.get()
-            for step in _BESIDE:
-                whole = k.add(whole, k.shuffle("xor", whole, step))
+            whole = beside(k, total.get())
             inverses.append(k.div(k.number(1.0, "float"), whole))
-            logarithms.append(k.add(top.get(), functions.log(k, whole)))
+            pair = [top.get(), cast("Value", functions.log(k, whole))] if keeps else []
+            kept.append([k.add(*pair)] if keeps == 1 else pair)
         results = [
             [k.mul(sum.get(), inverses[register >> 1]) for register, sum in enumerate(column)] for column in self.sums
         ]
-        return results, logarithms
+        return results, kept

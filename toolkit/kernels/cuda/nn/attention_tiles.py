@@ -11,128 +11,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from toolkit.kernels.cpu.native.code import Lanes
+from toolkit.kernels.cuda.nn.attention_memory import HIGH, LOW, RowSource, TileFormat, up
 from toolkit.kernels.cuda.simt.builder import KernelBuilder
 from toolkit.kernels.cuda.simt.ir import WARP, KernelBuffer, Value
-from toolkit.kernels.cuda.simt.matrix import MATRIX_KINDS, MatrixKind
 
-#: `MATRIX_KINDS` of types in memory: of float numbers TF32
-KIND_OF = {"float": "tf32", "half": "half", "bfloat": "bfloat"}
-_LOW, _HIGH = 0xFFFF, -0x10000  # the first and the second number of a word
-#: 32-bit words that are loaded at once: 16 bytes
-_WORDS = 4
 #: where words go in shared memory, the words, and whether the thread has any (None: it has)
 _Share: TypeAlias = tuple[Lanes, Sequence[Lanes], Value | None]
-
-
-def up(size: int, step: int) -> int:
-    """The next multiple."""
-    return -(-size // step) * step
-
-
-@dataclass(frozen=True, slots=True)
-class TileFormat:
-    """How numbers of a type are read.
-
-    Attributes:
-        number: the type in memory, "float", "half" or "bfloat".
-        joined: several numbers are loaded at once: rows begin at multiples of 16 bytes, and the numbers of a row lie
-            one behind the other. Strides of rows are then counted in these 16 bytes.
-    """
-
-    number: str
-    joined: bool
-
-    @property
-    def kind(self) -> MatrixKind:
-        return MATRIX_KINDS[KIND_OF[self.number]]
-
-    @property
-    def memory(self) -> str:
-        """The type of the buffer."""
-        return self.kind.register if self.joined else self.number
-
-    @property
-    def words(self) -> int:
-        """Of a row that are loaded at once."""
-        return _WORDS if self.joined else 1
-
-    @property
-    def vector(self) -> int:
-        """Numbers that strides count in."""
-        return self.words * self.kind.packed if self.joined else 1
-
-
-class RowSource:
-    """Rows of numbers in global memory.
-
-    Args:
-        start: of row 0, in units of `TileFormat.vector`.
-        row: stride of rows, likewise.
-        column: stride of a row's numbers; looked at only where they are loaded one by one.
-        count: rows that there are; what lies beyond is 0.
-        size: numbers of a row; likewise.
-    """
-
-    def __init__(
-        self, k: KernelBuilder, format: TileFormat, buffer: KernelBuffer, start: Lanes, row: Lanes,
-        column: Lanes | None, count: Lanes, size: int,
-    ):  # fmt: skip
-        self._k, self._format, self._buffer = k, format, buffer
-        self._start, self._row, self._column, self._count, self._size = start, row, column, count, size
-
-    def words(self, row: Lanes, group: Lanes, count: int) -> list[Value]:
-        """Registers of a row, from the `count * group`-th on: `packed` numbers each, those of floats rounded to TF32.
-
-        Args:
-            count: at most as many as are loaded at once.
-        """
-        k, format = self._k, self._format
-        index, packed = row.type, format.kind.packed
-        inside: Lanes = k.compare("slt", row, self._count)
-        last = k.sub(self._count, k.number(1, index))
-        start = k.add(self._start, k.mul(k.select(inside, row, last), self._row))
-        if not format.joined:
-            return [self._single(start, inside, k.add(k.mul(group, k.number(count, index)), k.number(i, index)))
-                    for i in range(count)]  # fmt: skip
-        if self._size % format.kind.depth:
-            fits = k.compare("slt", group, k.number(self._size // (count * packed), index))
-            inside, group = k.both(inside, fits), k.select(fits, group, k.number(0, index))
-        base = k.add(k.mul(start, k.number(_WORDS, index)), k.mul(group, k.number(count, index)))
-        found = [k.load(self._buffer, k.add(base, k.number(i, index))) for i in range(count)]
-        return [self._kept(inside, each) for each in found]
-
-    def _single(self, start: Lanes, inside: Lanes, word: Lanes) -> Value:
-        """One register, number by number."""
-        k, index, packed = self._k, word.type, self._format.kind.packed
-        parts: list[Value] = []
-        for element in range(packed):
-            place: Lanes = k.add(k.mul(word, k.number(packed, index)), k.number(element, index))
-            here: Lanes = inside
-            if self._size % self._format.kind.depth:
-                fits = k.compare("slt", place, k.number(self._size, index))
-                here, place = k.both(inside, fits), k.select(fits, place, k.number(0, index))
-            assert self._column is not None
-            value = k.load(self._buffer, k.add(start, k.mul(place, self._column)))
-            parts.append(k.select(here, value, k.number(0.0, value.type)))
-        if packed == 1:
-            return k.round_tf32(parts[0])
-        return pack(k, parts[0], parts[1])
-
-    def _kept(self, inside: Lanes, word: Value) -> Value:
-        k = self._k
-        if word.type == "float":
-            return k.round_tf32(k.select(inside, word, k.number(0.0, "float")))
-        return k.select(inside, word, k.number(0, word.type))
-
-
-def pack(k: KernelBuilder, low: Lanes, high: Lanes) -> Value:
-    """Two 16-bit floats in a word."""
-    first, second = (k.convert(k.cast("bitcast", each, "i16"), "i32", unsigned=True) for each in (low, high))
-    return k.either(first, k.binary("shl", second, k.number(16, "i32")))
 
 
 class Fragments:
@@ -188,13 +75,20 @@ class KeyTile:
         k, words = self._k, self._format.words
         found: list[_Share] = []
         for row, group, inside in _shares(k, self._rows, self._words // words, first.type):
-            place = k.add(_times(k, row, self._lead), _times(k, group, words))
-            found.append((place, source.words(k.add(first, row), group, words), inside))
+            found.append((self.place(row, group), source.words(k.add(first, row), group, words), inside))
         return found
+
+    def place(self, row: Lanes, group: Lanes) -> Value:
+        """Where words of a row are that were loaded at once."""
+        return self._k.add(_times(self._k, row, self._lead), _times(self._k, group, self._format.words))
 
     def put(self, shares: Sequence[_Share]) -> None:
         """Into shared memory."""
         _put(self._k, self._buffer, shares)
+
+    def fill(self, source: RowSource, first: Lanes) -> None:
+        """Read and put."""
+        self.put(self.read(source, first))
 
     def fragment(self, at: Fragments, column: int, step: int) -> tuple[Value, Value]:
         """The right factor whose columns are rows from `8 * column` on."""
@@ -229,20 +123,33 @@ class ValueTile:
         """What this thread takes of the rows from `first` on."""
         k, words, packed = self._k, self._format.words, self._format.kind.packed
         found: list[_Share] = []
-        for row, group, inside in _shares(k, self._rows, self._loaded // packed // words, first.type):
-            place = k.add(_times(k, row, self._lead), _times(k, group, words * packed))
-            if packed == 1:
-                found.append((place, source.words(k.add(first, row), group, words), inside))
-                continue
-            pair = k.add(first, _times(k, row, 2))
-            above = source.words(pair, group, words)
-            below = source.words(k.add(pair, k.number(1, row.type)), group, words)
-            found.append((place, _turned(k, above, below), inside))
+        for row, group, inside in self.shares(first.type):
+            pair = k.add(first, _times(k, row, packed))
+            rows = [source.words(k.add(pair, k.number(i, row.type)), group, words) for i in range(packed)]
+            found.append((self.place(row, group), self.words(rows), inside))
         return found
+
+    def shares(self, index: str) -> Iterator[tuple[Value, Value, Value | None]]:
+        """Which words a thread takes: the one or two rows that are in them, a group, and whether it has any."""
+        format = self._format
+        return _shares(self._k, self._rows, self._loaded // format.kind.packed // format.words, index)
+
+    def place(self, row: Lanes, group: Lanes) -> Value:
+        """Where words of a share are."""
+        each = self._format.words * self._format.kind.packed
+        return self._k.add(_times(self._k, row, self._lead), _times(self._k, group, each))
+
+    def words(self, rows: Sequence[Sequence[Lanes]]) -> Sequence[Lanes]:
+        """A share's words out of those of its rows."""
+        return rows[0] if len(rows) == 1 else _turned(self._k, *rows)
 
     def put(self, shares: Sequence[_Share]) -> None:
         """Into shared memory."""
         _put(self._k, self._buffer, shares)
+
+    def fill(self, source: RowSource, first: Lanes) -> None:
+        """Read and put."""
+        self.put(self.read(source, first))
 
     def fragment(self, at: Fragments, step: int, column: int) -> tuple[Value, Value]:
         """The right factor of the columns from `8 * column` on, whose depth is the rows of a step."""
@@ -258,13 +165,43 @@ class ValueTile:
         return k.load(self._buffer, first), k.load(self._buffer, k.add(first, k.number(below * self._lead, index)))
 
 
+class BothTile:
+    """A tile of rows as both kinds of right factors; they are read once.
+
+    Attributes:
+        turned: as factors that sum over the rows.
+    """
+
+    def __init__(self, k: KernelBuilder, name: str, format: TileFormat, rows: int, size: int):
+        self._k, self._format, self._name = k, format, name
+        self._along = KeyTile(k, name, format, rows, size)
+        self.turned = ValueTile(k, f"{name}_turned", format, rows, size)
+        self.fragment = self._along.fragment
+
+    def fill(self, source: RowSource, first: Lanes) -> None:
+        """Read the rows from `first` on into shared memory."""
+        k, format = self._k, self._format
+        packed = format.kind.packed
+        along: list[_Share] = []
+        turned: list[_Share] = []
+        for row, group, inside in self.turned.shares(first.type):
+            numbers = [k.add(_times(k, row, packed), k.number(i, row.type)) for i in range(packed)]
+            rows = [source.words(k.add(first, number), group, format.words) for number in numbers]
+            turned.append((self.turned.place(row, group), self.turned.words(rows), inside))
+            along += [
+                (self._along.place(number, group), words, inside) for number, words in zip(numbers, rows, strict=True)
+            ]
+        self._along.put(along)
+        self.turned.put(turned)
+
+
 def _times(k: KernelBuilder, value: Lanes, factor: int) -> Value:
     return k.mul(value, k.number(factor, value.type))
 
 
 def _turned(k: KernelBuilder, above: Sequence[Lanes], below: Sequence[Lanes]) -> list[Lanes]:
     """Words of a row and of the next one as words of both rows' first numbers, of their second ones, and so on."""
-    low, high, shift = k.number(_LOW, "i32"), k.number(_HIGH, "i32"), k.number(16, "i32")
+    low, high, shift = k.number(LOW, "i32"), k.number(HIGH, "i32"), k.number(16, "i32")
     values: list[Lanes] = []
     for one, two in zip(above, below, strict=True):
         values.append(k.either(k.both(one, low), k.binary("shl", two, shift)))

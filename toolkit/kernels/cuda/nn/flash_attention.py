@@ -12,23 +12,15 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass
 
 from toolkit.kernels.cpu.native.code import Lanes
-from toolkit.kernels.cuda.nn.attention_rows import Mask, OnlineRows
-from toolkit.kernels.cuda.nn.attention_tiles import (
-    KIND_OF,
-    Fragments,
-    KeyTile,
-    RowSource,
-    TileFormat,
-    ValueTile,
-    left_fragments,
-)
+from toolkit.kernels.cuda.nn.attention_memory import KIND_OF, Mask, RowSource, RowTarget, TileFormat, mask_of
+from toolkit.kernels.cuda.nn.attention_rows import OnlineRows
+from toolkit.kernels.cuda.nn.attention_tiles import Fragments, KeyTile, ValueTile, left_fragments
 from toolkit.kernels.cuda.nn.common import place, split
 from toolkit.kernels.cuda.simt.builder import KernelBuilder
-from toolkit.kernels.cuda.simt.ir import WARP, KernelBuffer, SimtKernel, Value
+from toolkit.kernels.cuda.simt.ir import WARP, KernelBuffer, SimtKernel
 from toolkit.kernels.cuda.simt.matrix import ROWS, SUMS
 
 
@@ -48,7 +40,8 @@ class FlashShape:
         mask: its type in memory; "" for none.
         mask_rows: whether it differs from row to row.
         causal: row i takes keys 0 to i.
-        keeps: the logarithms of the sums of exponentials of scores are written, too.
+        keeps: numbers of a row that are written besides: 1, the logarithm of the sum of exponentials of its scores; 2,
+            its largest score and the logarithm of the sum of exponentials of scores less that one.
         index: the type of places in tensors.
     """
 
@@ -63,7 +56,7 @@ class FlashShape:
     mask: str
     mask_rows: bool
     causal: bool
-    keeps: bool
+    keeps: int
     index: str
 
     @property
@@ -74,7 +67,7 @@ class FlashShape:
 
 @functools.cache
 def flash_kernel(shape: FlashShape) -> SimtKernel:
-    """Buffers q, k, v, out, mask (if any) and log_sums (if kept).
+    """Buffers q, k, v, out, mask (if any) and statistics (if kept).
 
     Scalars: heads, rows, keys, scale; strides of batch, head, row and column of q, k, v and out, in what `format` and
     `pairs` say; of batch, head, row and key of the mask.
@@ -96,7 +89,7 @@ class _Flash:
         self._q, self._keys, self._values = (k.buffer(name, memory) for name in ("q", "k", "v"))
         self._out = k.buffer("out", shape.made, written=True)
         self._mask = k.buffer("mask", shape.mask) if shape.mask else None
-        self._log_sums = k.buffer("log_sums", "float", written=True) if shape.keeps else None
+        self._statistics = k.buffer("statistics", "float", written=True) if shape.keeps else None
         self._heads, self._row_count, self._key_count = (
             k.scalar(name, shape.index) for name in ("heads", "rows", "keys")
         )
@@ -155,27 +148,12 @@ class _Flash:
         return k.select(k.compare("slt", own, self._key_count), own, self._key_count)
 
     def _mask_of(self) -> Mask | None:
-        """What is added to a score; beyond the last row or key that of the last one, which nobody looks at."""
-        buffer = self._mask
-        if buffer is None:
+        if self._mask is None:
             return None
-        k, (batch, head, row_step, key_step) = self._k, self._steps["mask"]
-        start = place(k, self._batch_head, [batch, head])
-        known: dict[str, Value] = {}
-
-        def clamped(number: Lanes, count: Lanes) -> Lanes:
-            return k.select(k.compare("slt", number, count), number, k.sub(count, k.number(1, count.type)))
-
-        def added(row: Lanes, key: Lanes) -> Lanes:
-            name = key.name + (row.name if self._shape.mask_rows else "")
-            if name not in known:
-                where = k.add(start, k.mul(clamped(key, self._key_count), key_step))
-                if self._shape.mask_rows:
-                    where = k.add(where, k.mul(clamped(row, self._row_count), row_step))
-                known[name] = k.convert(k.load(buffer, where), "float")
-            return known[name]
-
-        return added
+        steps = self._steps["mask"]
+        start = place(self._k, self._batch_head, steps[:2])
+        counts = (self._row_count, self._key_count)
+        return mask_of(self._k, self._mask, start, steps[2:], counts, rows=self._shape.mask_rows)
 
     def _products(self, stacks: Sequence[OnlineRows]) -> list[list[list[Lanes]]]:
         """Queries by keys: of each stack for each eight keys the four sums of a thread."""
@@ -206,38 +184,20 @@ class _Flash:
 
     def _store(self, stack: OnlineRows) -> None:
         k, shape, at = self._k, self._shape, self._at
-        results, logarithms = stack.finish()
+        results, kept = stack.finish(shape.keeps)
         batch, head, row_step, column_step = self._steps["out"]
         start = place(k, self._batch_head, [batch, head])
-        for which, row in enumerate(stack.rows):
-            with k.when(k.compare("slt", row, self._row_count)):
-                base = k.add(start, k.mul(row, row_step))
-                for column, each in enumerate(results):
-                    values = [k.convert(value, shape.made) for value in each[2 * which : 2 * which + 2]]
-                    self._store_pair(
-                        base, k.add(at.inside, k.number(4 * column, base.type)), column, values, column_step
-                    )
-                if self._log_sums is not None:
-                    with k.when(k.compare("eq", at.inside, k.number(0, base.type))):
-                        image = k.add(k.mul(self._batch_head[0], self._heads), self._batch_head[1])
-                        k.store(self._log_sums, k.add(k.mul(image, self._row_count), row), logarithms[which])
-
-    def _store_pair(self, base: Lanes, pair: Lanes, column: int, values: Sequence[Value], step: Lanes) -> None:
-        """Two numbers of a row, if it has so many."""
-        k, shape, two = self._k, self._shape, self._k.number(2, base.type)
-        if shape.pairs:
-            inside = None if 8 * (column + 1) <= shape.width else k.compare(
-                "slt", pair, k.number(shape.width // 2, base.type)
-            )  # fmt: skip
-            with nullcontext() if inside is None else k.when(inside):
-                where = k.mul(k.add(base, pair), two)
-                for i, value in enumerate(values):
-                    k.store(self._out, k.add(where, k.number(i, base.type)), value)
+        target = RowTarget(k, self._out, start, row_step, column_step, self._row_count, shape.width, pairs=shape.pairs)
+        target.store(stack.rows, at.inside, results)
+        if self._statistics is None:
             return
-        for i, value in enumerate(values):
-            number = k.add(k.mul(pair, two), k.number(i, base.type))
-            with k.when(k.compare("slt", number, k.number(shape.width, base.type))):
-                k.store(self._out, k.add(base, k.mul(number, step)), value)
+        image = k.add(k.mul(self._batch_head[0], self._heads), self._batch_head[1])
+        first = k.compare("eq", at.inside, k.number(0, image.type))
+        for row, numbers in zip(stack.rows, kept, strict=True):
+            with k.when(k.both(first, k.compare("slt", row, self._row_count))):
+                where = k.mul(k.add(k.mul(image, self._row_count), row), k.number(shape.keeps, image.type))
+                for i, number in enumerate(numbers):
+                    k.store(self._statistics, k.add(where, k.number(i, image.type)), number)
 
     def _source(self, name: str, buffer: KernelBuffer, count: Lanes, size: int) -> RowSource:
         steps = self._steps[name]

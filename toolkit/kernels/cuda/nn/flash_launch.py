@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from toolkit.kernels.cuda.nn.attention_tiles import TileFormat
+from toolkit.kernels.cuda.nn.attention_memory import TileFormat
 from toolkit.kernels.cuda.nn.common import index_type_of, llvm_type
 from toolkit.kernels.cuda.nn.flash_attention import FlashShape, flash_kernel
 from toolkit.kernels.cuda.simt.matrix import ROWS
@@ -25,7 +25,7 @@ _WARPS = 4
 _ALIGNED = 16  # bytes that are loaded at once
 
 #: elements from one place of an axis to the next: batch, heads, rows, columns
-_Strides = Sequence[int]
+Strides = Sequence[int]
 
 
 def takes_sizes(dtype: str, size: int, value_size: int, *, tf32: bool) -> bool:
@@ -41,8 +41,8 @@ def takes_sizes(dtype: str, size: int, value_size: int, *, tf32: bool) -> bool:
 
 
 def flash_shape(
-    arrays: Sequence[Any], sizes: Sequence[int], strides: Sequence[_Strides], *, mask: Any = None,
-    mask_strides: _Strides | None = None, causal: bool = False, keeps: bool = False,
+    arrays: Sequence[Any], sizes: Sequence[int], strides: Sequence[Strides], *, mask: Any = None,
+    mask_strides: Strides | None = None, causal: bool = False, keeps: int = 0,
     processors: int = 1,
 ) -> FlashShape:  # fmt: skip
     """The kernel that takes these; see `launch_flash`.
@@ -54,21 +54,18 @@ def flash_shape(
     batch, heads, rows, keys, size, value_size = sizes
     number = llvm_type(arrays[0].dtype)
     format = TileFormat(number, joined=True)
-    shapes = ((batch, heads, rows), (batch, heads, keys), (batch, heads, keys), (batch, heads, rows))
-    joined = size % format.vector == 0 and value_size % format.vector == 0 and all(
-        array.address % _ALIGNED == 0 and _in_steps(own, shape, format.vector)
-        for array, own, shape in zip(arrays[:3], strides[:3], shapes[:3], strict=True)
+    shapes = (
+        (batch, heads, rows, size), (batch, heads, keys, size), (batch, heads, keys, value_size),
+        (batch, heads, rows, value_size),
     )  # fmt: skip
+    joined = is_aligned(arrays[:3], strides[:3], shapes[:3], format.vector)
     out = arrays[3]
-    pairs = value_size % 2 == 0 and out.address % (2 * out.dtype.itemsize) == 0 and _in_steps(strides[3], shapes[3], 2)
+    pairs = lies_in_pairs(out, strides[3], shapes[3])
     large = batch * heads * -(-rows // (2 * _WARPS * ROWS))
     twice = joined and max(size, value_size) <= _TWICE and rows > _WARPS * ROWS and large >= 2 * processors
-    extents = [
-        _extent((*shape, columns), own)
-        for shape, columns, own in zip(shapes, (size, size, value_size, value_size), strides, strict=True)
-    ]
+    extents = [extent_of(shape, own) for shape, own in zip(shapes, strides, strict=True)]
     if mask_strides is not None:
-        extents.append(_extent((batch, heads, rows, keys), mask_strides))
+        extents.append(extent_of((batch, heads, rows, keys), mask_strides))
     return FlashShape(
         format if joined else TileFormat(number, joined=False), llvm_type(out.dtype), size, value_size,
         _KEYS[number, twice], _WARPS, 2 if twice else 1, pairs,
@@ -78,8 +75,9 @@ def flash_shape(
 
 
 def launch_flash(
-    device: Any, arrays: Sequence[Any], sizes: Sequence[int], strides: Sequence[_Strides], scale: float, *,
-    mask: Any = None, mask_strides: _Strides | None = None, causal: bool = False, statistics: Any = None,
+    device: Any, arrays: Sequence[Any], sizes: Sequence[int], strides: Sequence[Strides], scale: float, *,
+    mask: Any = None, mask_strides: Strides | None = None, causal: bool = False, statistics: Any = None,
+    keeps: int = 0,
 ) -> None:  # fmt: skip
     """out = softmax(scale * q k' + mask) v for each of batch and heads, on the device's compute stream.
 
@@ -89,10 +87,10 @@ def launch_flash(
         strides: of the four arrays, in elements.
         mask: floats, added to the scores; with `mask_strides`, of batch, heads, rows and keys, which may be 0.
         causal: row i takes keys 0 to i only.
-        statistics: float32 [batch, heads, rows]; the logarithms of the sums of scores' exponentials are written there.
+        statistics: float32, `keeps` numbers of each row are written there (`FlashShape.keeps`).
     """
     shape = flash_shape(
-        arrays, sizes, strides, mask=mask, mask_strides=mask_strides, causal=causal, keeps=statistics is not None,
+        arrays, sizes, strides, mask=mask, mask_strides=mask_strides, causal=causal, keeps=keeps,
         processors=device.properties.multiprocessors,
     )  # fmt: skip
     batch, heads, rows, keys = sizes[:4]
@@ -108,11 +106,26 @@ def launch_flash(
     )  # fmt: skip
 
 
-def _in_steps(strides: _Strides, sizes: Sequence[int], step: int) -> bool:
+def is_aligned(arrays: Sequence[Any], strides: Sequence[Strides], shapes: Sequence[Sequence[int]], vector: int) -> bool:
+    """Whether numbers of rows can be loaded sixteen bytes at once, which have so many numbers."""
+    return all(
+        array.address % _ALIGNED == 0 and shape[3] % vector == 0 and _in_steps(own, shape, vector)
+        for array, own, shape in zip(arrays, strides, shapes, strict=True)
+    )
+
+
+def lies_in_pairs(array: Any, strides: Strides, shape: Sequence[int]) -> bool:
+    """Whether numbers of rows can be stored two at once."""
+    return shape[3] % 2 == 0 and array.address % (2 * array.dtype.itemsize) == 0 and _in_steps(strides, shape, 2)
+
+
+def _in_steps(strides: Strides, sizes: Sequence[int], step: int) -> bool:
     """Whether numbers of a row lie one behind the other, and rows begin at multiples."""
-    return strides[3] == 1 and all(own % step == 0 for own, size in zip(strides[:3], sizes, strict=True) if size > 1)
+    return strides[3] == 1 and all(
+        own % step == 0 for own, size in zip(strides[:3], sizes[:3], strict=True) if size > 1
+    )
 
 
-def _extent(sizes: Sequence[int], strides: _Strides) -> int:
+def extent_of(sizes: Sequence[int], strides: Strides) -> int:
     """Elements from the first to the last."""
     return 1 + sum((size - 1) * stride for size, stride in zip(sizes, strides, strict=True))

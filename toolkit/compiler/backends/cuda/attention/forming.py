@@ -37,7 +37,7 @@ Refused = Callable[[Operation], bool]
 
 
 def form_attention(
-    block: Block, refused: Refused, changes_variables: Refused, wanted: Callable[[Attention], bool]
+    block: Block, refused: Refused, changes_variables: Refused, wanted: Callable[[Attention], Attention | None]
 ) -> None:
     """Put attention and its gradients together, in loops too.
 
@@ -45,7 +45,8 @@ def form_attention(
         refused: whether an operation must stay a call.
         changes_variables: whether arrays that were read may hold something else behind an operation: nothing is moved
             beyond it.
-        wanted: whether one kernel computes an attention, faster than its parts do; with statistics one its gradients.
+        wanted: an attention as one kernel computes it (`kernels.gpu.attention.as_one_kernel`), with statistics its
+            gradients, too; None where it stays parts.
     """
     for operation in block.operations:
         for region in operation.regions():
@@ -72,8 +73,8 @@ class _Forming:
     """One softmax, and what is around it."""
 
     def __init__(
-        self, block: Block, refused: Refused, times: dict[Operation, int], wanted: Callable[[Attention], bool],
-        softmax: Operation,
+        self, block: Block, refused: Refused, times: dict[Operation, int],
+        wanted: Callable[[Attention], Attention | None], softmax: Operation,
     ):  # fmt: skip
         self._block, self._refused, self._times, self._wanted = block, refused, times, wanted
         self._softmax = softmax
@@ -227,9 +228,10 @@ class _Forming:
             sizes, str(q.value.dtype), factor, strides[0], strides[1], strides[2], strides[3],
             None if masked is None else mask_strides, statistics=gradients is not None,
         )  # fmt: skip
-        if not self._wanted(asked):
+        chosen = self._wanted(asked)
+        if chosen is None:
             return
-        statistics = [] if gradients is None else [Value(F32, sizes[:3])]
+        statistics = [] if gradients is None else [Value(F32, chosen.kept)]
         if gradients is not None and not self._can_be_together(second, gradients):
             return
         before = [*members, second, *out.path]

@@ -26,6 +26,11 @@ def _misplaced(
             yield f"{part} of an attention, {list(sizes.shape(part))} at {list(strides)}, in {relations.text(value)}"
 
 
+def is_apart(statistics: Value) -> bool:
+    """Whether statistics are two numbers of a row."""
+    return len(relations.shape(statistics)) > len(AttentionSizes._fields[:3])
+
+
 class AttentionCall(Operation, mnemonic="gpu_attention"):
     """softmax(scale * q @ k^T + mask) @ v for each of batch and heads, without the scores in memory.
 
@@ -33,7 +38,7 @@ class AttentionCall(Operation, mnemonic="gpu_attention"):
     `attention` of this class's property: all tensors are seen as [batch, heads, rows, columns] with four strides in
     elements each, so that heads lie within the results of projections as these wrote them. q, k and v have one type,
     float32 or 16 bits; the mask is float32. The outputs are the result and, in programs that learn, the logarithm of
-    each row's sum of exponentials: float32 [batch, heads, rows].
+    each row's sum of exponentials: float32 [batch, heads, rows], or as two numbers that are added (`Attention.apart`).
 
     Attributes:
         q, k, v: what holds queries, keys and values.
@@ -70,6 +75,7 @@ class AttentionCall(Operation, mnemonic="gpu_attention"):
             AttentionSizes(*self.sizes), self.q.dtype.name, self.scale, self.q_strides, self.k_strides, self.v_strides,
             self.out_strides, None if self.mask is None else self.mask_strides, self.causal, len(self.outputs) > 1,
             made="" if self.output.dtype == self.q.dtype else self.output.dtype.name,
+            apart=len(self.outputs) > 1 and is_apart(self.outputs[1]),
         )  # fmt: skip
 
     def computed_by(self) -> str | None:
@@ -87,7 +93,7 @@ class AttentionCall(Operation, mnemonic="gpu_attention"):
             yield from _misplaced([self.mask], ("scores",), [self.mask_strides], sizes)
         if any(value.dtype != self.q.dtype for value in values):
             yield f"{', '.join(map(relations.text, values))} of an attention are of several types"
-        if len(self.outputs) > 1 and self.outputs[1].shape != sizes[:3]:
+        if len(self.outputs) > 1 and self.outputs[1].shape != self.attention.kept:
             yield f"statistics of {list(sizes[:3])} rows are {relations.text(self.outputs[1])}"
 
 
@@ -135,6 +141,7 @@ class AttentionGradientCall(Operation, mnemonic="gpu_attention_gradient"):
         forward = Attention(
             AttentionSizes(*self.sizes), self.q.dtype.name, self.scale, self.q_strides, self.k_strides, self.v_strides,
             self.out_strides, None if self.mask is None else self.mask_strides, self.causal, True,
+            apart=is_apart(self.statistics),
         )  # fmt: skip
         return AttentionGradient(forward, self.d_out_strides, self.dq_strides, self.dk_strides, self.dv_strides)
 
@@ -151,5 +158,7 @@ class AttentionGradientCall(Operation, mnemonic="gpu_attention_gradient"):
         yield from _misplaced(self.outputs, ("q", "k", "v"), made, sizes)
         if self.mask is not None:
             yield from _misplaced([self.mask], ("scores",), [self.mask_strides], sizes)
-        if self.statistics.shape != sizes[:3]:
+        if self.statistics.shape != self.gradient.forward.kept:
             yield f"statistics of {list(sizes[:3])} rows are {relations.text(self.statistics)}"
+        if any(value.dtype != self.q.dtype for value in values):
+            yield f"{', '.join(map(relations.text, values))} of an attention are of several types"

@@ -1,0 +1,363 @@
+"""The gradients of attention without scores in memory (Dao, Fu, Ermon, Rudra, Ré 2022, algorithm 4; Dao 2023).
+
+With P = exp(scale * q k' + mask - statistics) and dS = P * (d_out v' - D), where D is the row's sum of d_out * out:
+dq = scale * dS k, dk = scale * dS' q, dv = P' d_out. Scores are computed again. One kernel has blocks of queries, walks
+along the keys, makes dq and leaves D in memory; one has blocks of keys, walks along the queries and makes dk and dv.
+Each number is summed by one thread in one order, so that results are the same bits each time, without atomics.
+
+Both are the same but for what is a block's own and what it walks along, which are called so here. A warp has 16 of its
+own rows as left factors in registers; tiles of the others are in shared memory, as often as they are right factors.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from toolkit.kernels.cpu.native.code import Lanes
+from toolkit.kernels.cuda.nn.attention_memory import KIND_OF, Mask, RowSource, RowTarget, TileFormat, mask_of
+from toolkit.kernels.cuda.nn.attention_rows import beside, exponential, factors
+from toolkit.kernels.cuda.nn.attention_tiles import (
+    BothTile,
+    Fragments,
+    KeyTile,
+    ValueTile,
+    left_fragments,
+)
+from toolkit.kernels.cuda.nn.common import place, split
+from toolkit.kernels.cuda.simt.builder import KernelBuilder, RegisterVariable
+from toolkit.kernels.cuda.simt.ir import WARP, KernelBuffer, SimtKernel, Value
+from toolkit.kernels.cuda.simt.matrix import ROWS, SUMS
+
+#: of each result the tensor that it is the gradient by
+_BY = {"dq": "q", "dk": "k", "dv": "v"}
+_READ = ("q", "k", "v", "out", "d_out")
+
+
+@dataclass(frozen=True, slots=True)
+class GradientShape:
+    """What a kernel is made for.
+
+    Attributes:
+        results: what it makes: "dq" alone, or "dk", "dv" or both.
+        format: of queries, keys, values, results and the gradient by these.
+        made: the types of its results in memory.
+        depth: numbers of a query, and of a key.
+        width: numbers of a value.
+        tile: how many of those that a block walks along are in shared memory at once, a multiple of 16.
+        warps: of a block.
+        pairs: of all results strides are even and the numbers of a row lie one behind the other; strides count in
+            pairs.
+        mask: its type in memory; "" for none.
+        mask_rows: whether it differs from row to row.
+        causal: row i takes keys 0 to i.
+        keeps: numbers of a row that the attention has left, see `FlashShape`.
+        index: the type of places in tensors.
+    """
+
+    results: tuple[str, ...]
+    format: TileFormat
+    made: tuple[str, ...]
+    depth: int
+    width: int
+    tile: int
+    warps: int
+    pairs: bool
+    mask: str
+    mask_rows: bool
+    causal: bool
+    keeps: int
+    index: str
+
+    @property
+    def by_queries(self) -> bool:
+        """Whether blocks have queries, and walk along keys."""
+        return self.results == ("dq",)
+
+    @property
+    def own(self) -> int:
+        """Queries, or keys, of a block."""
+        return self.warps * ROWS
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """The tensors that it reads, in order."""
+        if self.by_queries:
+            return _READ
+        return ("q", "k", "v", "d_out") if "dk" in self.results else ("q", "k", "d_out")
+
+
+@functools.cache
+def gradient_kernel(shape: GradientShape) -> SimtKernel:
+    """Buffers: those of `reads`, mask (if any), statistics, dots (D of each row; of queries they are written), results.
+
+    Scalars: heads, rows, keys, scale; strides of batch, head, row and column of each of `reads` and of the results, in
+    what `format` and `pairs` say; of batch, head, row and key of the mask.
+    """
+    return _Gradient(shape).kernel()
+
+
+class _Gradient:
+    """Writes one kernel."""
+
+    def __init__(self, shape: GradientShape):
+        self._shape = shape
+        name = "_".join([
+            "attention", "gradient", *shape.results, KIND_OF[shape.format.number], f"{shape.depth}x{shape.width}",
+            f"{shape.own}x{shape.tile}", *(["causal"] if shape.causal else []),
+        ])  # fmt: skip
+        self._k = k = KernelBuilder(name, shape.warps * WARP)
+        self._buffers = {name: k.buffer(name, shape.format.memory) for name in shape.reads}
+        self._mask = k.buffer("mask", shape.mask) if shape.mask else None
+        self._statistics = k.buffer("statistics", "float")
+        self._dots = k.buffer("dots", "float", written=shape.by_queries)
+        self._made = {
+            name: k.buffer(name, made, written=True) for name, made in zip(shape.results, shape.made, strict=True)
+        }
+        self._heads, self._row_count, self._key_count = (
+            k.scalar(name, shape.index) for name in ("heads", "rows", "keys")
+        )
+        self._scale = k.scalar("scale", "float")
+        named = (*shape.reads, *shape.results, *(["mask"] if shape.mask else []))
+        self._steps = {
+            name: [k.scalar(f"{name}_{axis}", shape.index) for axis in ("batch", "head", "row", "column")]
+            for name in named
+        }
+
+    def kernel(self) -> SimtKernel:
+        k, shape, index = self._k, self._shape, self._shape.index
+        count = self._row_count if shape.by_queries else self._key_count
+        tiles = k.div(k.add(count, k.number(shape.own - 1, index)), k.number(shape.own, index))
+        self._image_head = split(k, k.convert(k.block_index, index), self._heads, tiles)
+        block_first = k.mul(self._image_head.pop(), k.number(shape.own, index))
+        self._image = k.add(k.mul(self._image_head[0], self._heads), self._image_head[1])
+        self._at = at = Fragments(k, index)
+        first = k.add(block_first, k.mul(at.warp, k.number(ROWS, index)))
+        self._own = [k.add(k.add(first, at.group), k.number(add, index)) for add in (0, 8)]
+        # each product's own factors: of scores queries or keys, of their gradients' the gradient by results, or values
+        near, far = ("q", "d_out") if shape.by_queries else ("k", "v")
+        self._left = left_fragments(k, at, self._source(near), first, shape.format, shape.depth)
+        differs = "dq" in shape.results or "dk" in shape.results
+        self._far = left_fragments(k, at, self._source(far), first, shape.format, shape.width) if differs else []
+        if shape.by_queries:
+            self._rows = [self._row_numbers(row) for row in self._own]
+        zero = k.number(0.0, "float")
+        sums = {
+            name: [[k.variable(zero) for _ in range(SUMS)] for _ in range(-(-size // 8))]
+            for name in shape.results
+            if (size := self._size(name))
+        }
+        self._walk(sums, block_first)
+        for name, each in sums.items():
+            self._store(name, each)
+        return k.finish()
+
+    # -- along the others
+
+    def _walk(self, sums: dict[str, list[list[RegisterVariable]]], block_first: Lanes) -> None:
+        """Add up what each tile gives."""
+        k, shape = self._k, self._shape
+        near, far = ("k", "v") if shape.by_queries else ("q", "d_out")
+        near_tile, far_tile = self._tiles(near, far)
+        start, end = self._range(block_first)
+        mask = self._mask_of()
+        with k.loop(start, end, shape.tile) as first:
+            k.barrier()  # nobody reads the last tiles any more
+            near_tile.fill(self._source(near), first)
+            far_tile.fill(self._source(far), first)
+            numbers = None if shape.by_queries else self._shared_numbers(first)
+            k.barrier()
+            if numbers is not None:
+                self._rows = self._tile_numbers(numbers)
+            shares: list[list[Value]] = []
+            slopes: list[list[Value]] = []
+            for column in range(shape.tile // 8):
+                scores = self._product(self._left, near_tile, column)
+                d_shares = self._product(self._far, far_tile, column) if self._far else None
+                one, other = self._column(scores, d_shares, self._places(first, column), column, mask)
+                shares.append(one)
+                slopes.append(other)
+            for name, target in sums.items():
+                tile = far_tile if name == "dv" else near_tile
+                assert not isinstance(tile, KeyTile)
+                self._add(
+                    target, shares if name == "dv" else slopes, tile.turned if isinstance(tile, BothTile) else tile
+                )
+
+    def _tiles(self, near: str, far: str) -> tuple[KeyTile | BothTile, KeyTile | ValueTile | BothTile]:
+        """Those that are walked along, as right factors of the products that take them."""
+        k, shape = self._k, self._shape
+        given = (shape.format, shape.tile)
+        if shape.by_queries:
+            return BothTile(k, "near", *given, shape.depth), KeyTile(k, "far", *given, shape.width)
+        if shape.results == ("dv",):
+            return KeyTile(k, "near", *given, shape.depth), ValueTile(k, "far", *given, shape.width)
+        wide = BothTile if "dv" in shape.results else KeyTile
+        return BothTile(k, "near", *given, shape.depth), wide(k, "far", *given, shape.width)
+
+    def _range(self, block_first: Lanes) -> tuple[Lanes, Lanes]:
+        """Which of the others a block walks along."""
+        k, shape = self._k, self._shape
+        zero = k.number(0, shape.index)
+        if shape.by_queries:
+            end: Lanes = self._key_count
+            if shape.causal:
+                last = k.add(block_first, k.number(shape.own, shape.index))
+                end = k.select(k.compare("slt", last, end), last, end)
+            return zero, end
+        # a query sees keys up to its own place: none before the block's first key sees any of the block
+        start = block_first if shape.causal else zero
+        return start, self._row_count
+
+    def _places(self, first: Lanes, column: int) -> list[Value]:
+        """The two of the others that a thread has of eight."""
+        k, index = self._k, first.type
+        here = k.add(first, k.mul(self._at.inside, k.number(2, index)))
+        return [k.add(here, k.number(8 * column + add, index)) for add in (0, 1)]
+
+    def _product(
+        self, left: Sequence[Sequence[Value]], tile: KeyTile | ValueTile | BothTile, column: int
+    ) -> list[Value]:
+        """Own rows by eight others."""
+        k = self._k
+        assert not isinstance(tile, ValueTile)
+        sums: Sequence[Lanes] = [k.number(0.0, "float")] * SUMS
+        for step, own in enumerate(left):
+            right = tile.fragment(self._at, column, step)
+            sums = k.multiply_matrices(KIND_OF[self._shape.format.number], own, right, sums)
+        return [each for each in sums if isinstance(each, Value)]
+
+    def _column(
+        self, scores: Sequence[Value], d_shares: Sequence[Value] | None, others: Sequence[Value], column: int,
+        mask: Mask | None,
+    ) -> tuple[list[Value], list[Value]]:  # fmt: skip
+        """Shares, and the gradients by scores without the scale, of own rows and eight others."""
+        k, shape = self._k, self._shape
+        zero = k.number(0.0, "float")
+        shares: list[Value] = []
+        slopes: list[Value] = []
+        for register, product in enumerate(scores):
+            own, other = self._own[register >> 1], others[register & 1]
+            row, key = (own, other) if shape.by_queries else (other, own)
+            top, logarithm, dot = self._rows[register >> 1 if shape.by_queries else 2 * column + (register & 1)]
+            score: Value = k.mul(product, self._scale)
+            if mask is not None:
+                score = k.add(score, mask(row, key))
+            there: Value = k.compare("slt", other, self._key_count if shape.by_queries else self._row_count)
+            if shape.causal:
+                there = k.both(there, k.compare("sle", key, row))
+            exponent = k.sub(score, top)  # first: of -1e9 less -1e9 a sum with the logarithm would have lost it
+            share = exponential(k, exponent if logarithm is None else k.sub(exponent, logarithm))
+            share = k.select(there, share, zero)
+            shares.append(share)
+            if d_shares is not None:
+                slopes.append(k.select(there, k.mul(share, k.sub(d_shares[register], dot)), zero))
+        return shares, slopes
+
+    def _add(
+        self, sums: Sequence[Sequence[RegisterVariable]], left: Sequence[Sequence[Value]], tile: ValueTile
+    ) -> None:
+        """Add up own rows' numbers times the others."""
+        k, kind = self._k, KIND_OF[self._shape.format.number]
+        for step in range(self._shape.tile // self._shape.format.kind.depth):
+            own = factors(k, kind, left, step)
+            for column, each in enumerate(sums):
+                right = tile.fragment(self._at, step, column)
+                made = k.multiply_matrices(kind, own, right, [one.get() for one in each])
+                for one, value in zip(each, made, strict=True):
+                    one.set(value)
+
+    # -- what belongs to a row of queries: where shares are measured from, and the sum of d_out * out
+
+    def _clamped(self, row: Lanes) -> Lanes:
+        """A row that there is."""
+        k = self._k
+        last = k.sub(self._row_count, k.number(1, row.type))
+        return k.select(k.compare("slt", row, last), row, last)
+
+    def _kept(self, row: Lanes) -> list[Value]:
+        """What the attention has left of a row."""
+        k, keeps = self._k, self._shape.keeps
+        where = k.mul(k.add(k.mul(self._image, self._row_count), row), k.number(keeps, row.type))
+        return [k.load(self._statistics, k.add(where, k.number(i, row.type))) for i in range(keeps)]
+
+    def _row_numbers(self, row: Lanes) -> tuple[Value, Value | None, Value]:
+        """Of one of a block's own rows; D is computed, and written."""
+        k, shape = self._k, self._shape
+        index = row.type
+        here = self._clamped(row)
+        top, *logarithm = self._kept(here)
+        out, d_out = self._source("out"), self._source("d_out")
+        groups = shape.width // shape.format.vector
+        total = k.variable(k.number(0.0, "float"))
+        with k.loop(self._at.inside, k.number(groups, index), 4) as group:
+            pairs = zip(out.floats(here, group), d_out.floats(here, group), strict=True)
+            total.set(functools.reduce(k.add, [k.mul(one, other) for one, other in pairs], total.get()))
+        dot = beside(k, total.get())
+        mine = k.both(k.compare("eq", self._at.inside, k.number(0, index)), k.compare("slt", row, self._row_count))
+        with k.when(mine):
+            k.store(self._dots, k.add(k.mul(self._image, self._row_count), row), dot)
+        return top, logarithm[0] if logarithm else None, dot
+
+    def _shared_numbers(self, first: Lanes) -> KernelBuffer:
+        """Those of a tile's rows, put into shared memory: one behind the other what was kept, and D."""
+        k, shape = self._k, self._shape
+        if not hasattr(self, "_numbers"):
+            self._numbers = k.shared("numbers", "float", (shape.keeps + 1) * shape.tile)
+        thread = k.convert(k.thread, shape.index)
+        with k.when(k.compare("slt", thread, k.number(shape.tile, shape.index))):
+            row = self._clamped(k.add(first, thread))
+            dot = k.load(self._dots, k.add(k.mul(self._image, self._row_count), row))
+            for i, number in enumerate([*self._kept(row), dot]):
+                k.store(self._numbers, k.add(thread, k.number(i * shape.tile, shape.index)), number)
+        return self._numbers
+
+    def _tile_numbers(self, numbers: KernelBuffer) -> list[tuple[Value, Value | None, Value]]:
+        """Those of the rows of which a thread has numbers, two for each eight."""
+        k, shape = self._k, self._shape
+        index = shape.index
+        found: list[tuple[Value, Value | None, Value]] = []
+        for column in range(shape.tile // 8):
+            for add in (0, 1):
+                where = k.add(k.mul(self._at.inside, k.number(2, index)), k.number(8 * column + add, index))
+                top, *logarithm, dot = (
+                    k.load(numbers, k.add(where, k.number(i * shape.tile, index))) for i in range(shape.keeps + 1)
+                )
+                found.append((top, logarithm[0] if logarithm else None, dot))
+        return found
+
+    # -- memory
+
+    def _size(self, name: str) -> int:
+        return self._shape.width if name in ("dv", "v", "out", "d_out") else self._shape.depth
+
+    def _count(self, name: str) -> Lanes:
+        return self._row_count if name in ("q", "dq", "out", "d_out") else self._key_count
+
+    def _source(self, name: str) -> RowSource:
+        steps = self._steps[name]
+        start = place(self._k, self._image_head, steps[:2])
+        return RowSource(
+            self._k, self._shape.format, self._buffers[name], start, steps[2], steps[3], self._count(name),
+            self._size(name),
+        )  # fmt: skip
+
+    def _mask_of(self) -> Mask | None:
+        if self._mask is None:
+            return None
+        steps = self._steps["mask"]
+        start = place(self._k, self._image_head, steps[:2])
+        counts = (self._row_count, self._key_count)
+        return mask_of(self._k, self._mask, start, steps[2:], counts, rows=self._shape.mask_rows)
+
+    def _store(self, name: str, sums: Sequence[Sequence[RegisterVariable]]) -> None:
+        k, steps = self._k, self._steps[name]
+        target = RowTarget(
+            k, self._made[name], place(k, self._image_head, steps[:2]), steps[2], steps[3], self._count(_BY[name]),
+            self._size(name), pairs=self._shape.pairs,
+        )  # fmt: skip
+        values = [[each.get() for each in column] for column in sums]
+        if name != "dv":
+            values = [[k.mul(each, self._scale) for each in column] for column in values]
+        target.store(self._own, self._at.inside, values)
