@@ -78,6 +78,17 @@ def test_the_table_of_all_flags_as_programs_print_it() -> None:
     assert table["steps"].value == 3
 
 
+def test_a_program_may_keep_what_it_found_among_its_flags() -> None:
+    values = _define(flags)
+    values([sys.argv[0], "--data=x"])
+    values.words_found = 7
+    values.words_found += 1
+    assert values.words_found == 8 and "words_found" in values
+    assert values.flag_values_dict()["words_found"] == 8
+    with pytest.raises(AttributeError, match="^unknown$"):
+        values.unknown  # noqa: B018
+
+
 def test_other_names_that_python_asks_for_are_no_flags() -> None:
     assert not hasattr(flags.FlagValues(), "__wrapped__")
 

@@ -149,3 +149,15 @@ def test_a_graph_is_frozen_stripped_and_its_checkpoint_printed(
     assert capsys.readouterr().out == "w (DT_FLOAT) [2]\n\n# Total number of params: 2\n"
     tools.inspect_checkpoint.print_tensors_in_checkpoint_file(prefix, "v", False)
     assert "v" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("first", ["", "import tensorflow.contrib.framework.python.ops.arg_scope\n"])
+def test_a_function_hides_the_module_of_its_name(first: str) -> None:
+    """As in TensorFlow, where the package takes the function from the module, which it has imported by then."""
+    found: dict[str, object] = {}
+    package = "tensorflow.contrib.framework.python.ops"
+    lines = f"{first}from {package} import arg_scope\nfrom {package}.arg_scope import arg_scope as inside\n"
+    with importer.installed():
+        exec(lines + f"from {package} import arg_scope as again", found)
+    public = names.find("contrib.framework.arg_scope")
+    assert found["arg_scope"] is found["inside"] is found["again"] is public

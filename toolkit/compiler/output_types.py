@@ -63,8 +63,11 @@ def typed(compute: Compute, kind: Kind, node: Node) -> Compute:
     return _checked(compute, kind, check)
 
 
-def held_to_declaration(compute: Compute, kind: Kind, node: Node) -> Compute:
+def held_to_declaration(compute: Compute, kind: Kind, node: Node, device_type: str) -> Compute:
     """A plugin's compute, whose results are of the types that its op declares, in the right memory, or it fails.
+
+    Args:
+        device_type: of the device that runs it; which one of them the node says.
 
     Raises:
         InternalError: (when called) an output is of another type, or in another memory.
@@ -74,9 +77,8 @@ def held_to_declaration(compute: Compute, kind: Kind, node: Node) -> Compute:
         for index, dtype in enumerate(node.output_types)
         if not dtype.is_ref and dtype.kind not in "srv"
     ]
-    device = DeviceSpec.parse(node.device)
-    device_type = device.device_type or "CPU"
-    memory = device_types.memory(device_type, device.device_index or 0)
+    number = DeviceSpec.parse(node.device).device_index if device_types.has_memory(device_type) else 0
+    memory = device_types.memory(device_type, number or 0)
     on_host = [memory is None or stays_on_host(node, device_type, index, output=True) for index, _, _ in wanted]
     if not wanted:
         return compute

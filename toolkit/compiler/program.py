@@ -344,7 +344,7 @@ class ProgramKernels:
         form = self.form(node)
         if form.entry is None or form.is_dynamic or form.entry.is_foreign or self.device_type != "CPU":
             return None
-        seen = KernelNode(node, self._access, self._target)
+        seen = KernelNode(node, self._access, self._target, self.device_type)
         found = registry.by_names(form.entry, seen)
         return None if seen.is_own else found
 
@@ -375,7 +375,7 @@ class ProgramKernels:
             for definition in () if form.is_built else node.op_def.attrs.values():
                 if definition.minimum is not None:  # how many outputs there are, which no kernel may ask for
                     node.attr(definition.name, None)
-            seen = KernelNode(node, self._access, self._target)
+            seen = KernelNode(node, self._access, self._target, self.device_type)
             built = entry.factory(seen)
             is_own, kept = seen.is_own, weakref.ref(seen)
             del seen
@@ -389,7 +389,7 @@ class ProgramKernels:
         if is_pure and self.device_type == "CPU" and not is_own and kept() is None and compute is built:
             form.shared = compute
         if entry.is_foreign:
-            return held_to_declaration(compute, entry.kind, node)
+            return held_to_declaration(compute, entry.kind, node, self.device_type)
         return typed(compute, entry.kind, node) if form.is_dynamic else compute
 
 

@@ -69,6 +69,8 @@ class KernelNode:
         is_own: somebody has asked for what other nodes of one kind do not share: name, device, functions, files, or
             the node itself.
         target: the processor that it is for.
+        device_type: of the device that runs it, which need not be the one that the node asks for; "" where nobody
+            has said, and the node's own holds.
 
     Args:
         access: what the session's policy lets its programs touch; nothing by default.
@@ -76,12 +78,13 @@ class KernelNode:
     """
 
     __slots__ = (
-        "__weakref__", "_access", "_decoded", "_node", "input_types", "is_own", "op", "output_types", "ref_inputs",
-        "target",
+        "__weakref__", "_access", "_decoded", "_node", "device_type", "input_types", "is_own", "op", "output_types",
+        "ref_inputs", "target",
     )  # fmt: skip
 
-    def __init__(self, node: Node, access: Access | None = None, target: Target | None = None):
+    def __init__(self, node: Node, access: Access | None = None, target: Target | None = None, device_type: str = ""):
         self._node = node
+        self.device_type = device_type
         self._access = access
         self.target = rows.current() if target is None else target
         self.is_own = False

@@ -103,7 +103,12 @@ HOST: TensorSpace = _Host()
 
 
 def space_of(op: KernelNode) -> TensorSpace:
-    """Where a node has the elements of lists: in host memory, or in that of its device."""
+    """Where a node has the elements of lists: in host memory, or in that of its device.
+
+    A graph that runs on one CPU is placed nowhere: its nodes still ask for the devices that their author had.
+    """
+    if op.device_type and not device_types.has_memory(op.device_type):
+        return HOST
     spec = DeviceSpec.parse(op.device)
     return space_at(spec.device_type or "CPU", spec.device_index or 0)
 

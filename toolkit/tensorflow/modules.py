@@ -10,6 +10,8 @@ import functools
 import types
 from typing import Any
 
+from toolkit.tensorflow.tables import spellings
+
 #: what `tf.__version__` says: the last release of TensorFlow 1, whose programs these are
 VERSION = "1.15.5"
 
@@ -34,6 +36,11 @@ class LazyModule(types.ModuleType):
         value = attribute(self.dotted, name)
         _own(self)[name] = value
         return value
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """As for any module; but Python's binding of an imported module does not replace a function of its name."""
+        if not (isinstance(value, LazyModule) and value.dotted in spellings.HIDDEN_MODULES):
+            super().__setattr__(name, value)
 
     @property
     def __dict__(self) -> dict[str, Any]:
@@ -107,6 +114,8 @@ def attribute(dotted: str, name: str, *, warn: bool = True) -> Any:
     full = actual(f"{dotted}.{name}" if dotted else name)
     if not full:
         return module("")
+    if full in spellings.HIDDEN_MODULES:
+        return names.resolve(spellings.HIDDEN_MODULES[full], warn=warn)
     if full == "compat" or names.is_module(full):
         return module(full)
     return names.resolve(full, warn=warn)

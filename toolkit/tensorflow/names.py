@@ -105,7 +105,9 @@ def find(name: str) -> Any:
         return _in_messages(prefix, short)
     if prefix and isinstance(holder := find(prefix), type):
         return getattr(holder, short, _ABSENT)
-    if prefix in spellings.OP_MODULES or prefix == "raw_ops":
+    if prefix == "raw_ops":
+        return _raw_op(short)
+    if prefix in spellings.OP_MODULES:
         return _raw(short.removeprefix("_"))  # as releases before 1.10 have many
     return _ABSENT
 
@@ -194,6 +196,14 @@ def _raw(short: str) -> Any:
     return getattr(ops, short) if short in dir(ops) else _ABSENT
 
 
+def _raw_op(op: str) -> Any:
+    """An op's function in tf.raw_ops."""
+    from toolkit.tensorflow.families import raw_ops
+
+    _use_graphs()
+    return raw_ops.function(op) if op in raw_ops.names() else _ABSENT
+
+
 def exists(name: str) -> bool:
     """Whether a dotted name stands for something here."""
     return find(name) is not _ABSENT or is_module(name)
@@ -280,6 +290,10 @@ def available() -> tuple[str, ...]:
 
 def below(prefix: str) -> list[str]:
     """The names directly inside a module; "" is the root."""
+    if prefix == "raw_ops":
+        from toolkit.tensorflow.families import raw_ops
+
+        return raw_ops.names()
     start = prefix + "." if prefix else ""
     names = [*available(), *modules()]
     return sorted({name[len(start) :].split(".")[0] for name in names if name.startswith(start)})

@@ -60,8 +60,10 @@ class FlagValues:
         return flag.value
 
     def __setattr__(self, name: str, value: Any) -> None:
+        """A value for an option; of a name that is none, too, as releases up to 1.4 took whatever a program kept there
+        (absl's flags, which came after, refuse it)."""
         if name not in self._flags:
-            raise AttributeError(name)
+            self._add(_Flag(name, value, "", str))
         self._flags[name].value = value
 
     def __delattr__(self, name: str) -> None:

@@ -190,6 +190,9 @@ SEARCHED: dict[str, tuple[str, ...]] = {
     "contrib.framework.python.framework.tensor_util": ("contrib.framework",),
 }  # fmt: skip
 
+#: modules whose package has a function by their name, to that function: who imports the name gets the function
+HIDDEN_MODULES = {"contrib.framework.python.ops.arg_scope": "contrib.framework.arg_scope"}
+
 #: internal modules that have a function for every op, by its name in snake case
 OP_MODULES = frozenset(
     f"python.ops.gen_{family}_ops"
@@ -199,4 +202,4 @@ OP_MODULES = frozenset(
         "functional", "ctc", "set", "spectral", "bitwise", "dataset", "rnn", "list", "ragged", "summary", "audio",
     )
 )  # fmt: skip
-SEARCHED.update(dict.fromkeys(OP_MODULES, ()))
+SEARCHED.update(dict.fromkeys([*OP_MODULES, "raw_ops"], ()))

@@ -18,6 +18,7 @@ from toolkit.kernels.types import Array
 
 #: where the session keeps them
 CONTAINER = "_session_tensors"
+_CPU = DeviceSpec(LOCAL_JOB, 0, 0, "CPU", 0)
 _numbers = itertools.count()
 
 
@@ -30,7 +31,8 @@ class KeptTensor:
 
 def _keep(op: KernelNode, step: StepContext, value: Any) -> str:
     """Keep a tensor under a new name, which begins with the node's and ends with the device."""
-    device = op.device or str(DeviceSpec(LOCAL_JOB, 0, 0, "CPU", 0))
+    asked = DeviceSpec.parse(op.device).device_type
+    device = str(_CPU) if not op.device or asked not in (None, op.device_type or asked) else op.device
     name = f"{op.name};{next(_numbers)};{device}"
     own = cast("Array", value).copy() if isinstance(value, np.ndarray) else value
     step.resources.create(CONTAINER, name, KeptTensor(own, op.attr("T")))
