@@ -47,7 +47,7 @@ ROUNDED: dict[str, str] = dict.fromkeys(
     (
         "RandomStandardNormal", "TruncatedNormal", "StatelessRandomNormal", "StatelessRandomNormalV2",
         "StatelessTruncatedNormal", "StatelessTruncatedNormalV2", "StatefulStandardNormalV2",
-        "StatefulTruncatedNormal",
+        "StatefulTruncatedNormal", "StatelessRandomGammaV2", "StatelessRandomGammaV3",
     ),
     "the C library's logarithms and sines, which CPUs use, are not rounded correctly in each case",
 )  # fmt: skip

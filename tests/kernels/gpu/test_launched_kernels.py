@@ -20,6 +20,14 @@ FAMILIES = {
     "integrals": ("Betainc", "Dawsn", "Expint", "FresnelSin", "Spence", "IgammaGradA", "RandomGammaGrad"),
     "sparse tensors in order": ("SparseReorder", "SparseReshape", "SparseConcat"),
     "parts of sparse tensors": ("SparseSlice", "SparseSplit", "SparseSliceGrad"),
+    "draws": ("StatelessRandomGammaV2", "StatelessRandomGammaV3"),
+    "matrices of three diagonals": ("TridiagonalSolve",),
+    "pictures and norms": (
+        "AdjustContrast",
+        "BatchNormWithGlobalNormalization",
+        "BatchNormWithGlobalNormalizationGrad",
+        "ApproxTopK",
+    ),
     "rows of sparse tensors": ("SparseFillEmptyRows", "RaggedFillEmptyRows", "SparseFillEmptyRowsGrad"),
 }
 

@@ -56,6 +56,11 @@ def test_kernels_have_cases() -> None:
 ELSEWHERE: dict[str, str] = {
     "CTCLossV2": "tests.kernels.gpu.test_ctc",
     **dict.fromkeys(("FFTND", "IFFTND", "IRFFTND", "RFFTND"), "tests.kernels.gpu.test_fourier"),
+    **dict.fromkeys(
+        ("FakeParam", "OrderedMapClear", "OrderedMapPeek", "OrderedMapStage", "OrderedMapUnstageNoKey", "Stage",
+         "Unstage"),
+        "tests.kernels.gpu.test_staging",
+    ),
     "TileGrad": "tests.kernels.gpu.test_slice",
     "TopK": "tests.kernels.gpu.test_sorting",
     "VarHandleOp": "tests.gpu.test_networks",

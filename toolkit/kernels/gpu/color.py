@@ -6,20 +6,18 @@ A thread has a pixel; narrow floats are computed in float32.
 from __future__ import annotations
 
 import functools
-import math
 from collections.abc import Callable
 from typing import TypeAlias
 
 import numpy as np
 
-from toolkit.kernels.cpu.images.color import check_adjusted, check_colors, check_contrast
+from toolkit.kernels.cpu.images.color import check_adjusted, check_colors
 from toolkit.kernels.cpu.native.code import Lanes
 from toolkit.kernels.cuda.device import device_of
 from toolkit.kernels.cuda.memory import GpuArray
 from toolkit.kernels.cuda.simt.builder import KernelBuilder
 from toolkit.kernels.cuda.simt.ir import TYPES, SimtKernel, Value
-from toolkit.kernels.gpu.block_sums import sum_of_block
-from toolkit.kernels.gpu.indexing import BLOCK, Divisor, blocks_for, coordinates, divisors, index_type
+from toolkit.kernels.gpu.indexing import BLOCK, blocks_for, index_type
 from toolkit.kernels.gpu.reduce_code import largest, smallest
 from toolkit.kernels.gpu.registering import gpu_kernel
 from toolkit.kernels.registry import Compute, KernelNode
@@ -145,70 +143,6 @@ def colors(op: KernelNode) -> Compute:
         count = images.size // 3
         kernel = _pixels(op.op, TYPES[images.dtype.name], index_type(images.size))
         device.launch(kernel, blocks_for(count), images, y, *amount, count)
-        return y
-
-    return compute
-
-
-# -- contrast --------------------------------------------------------------------------------------------------------
-
-
-@functools.cache
-def _means(type: str, index: str) -> SimtKernel:
-    """The mean of each channel of each image, a block for each; sums in double, as the CPU's."""
-    k = KernelBuilder("channel_means", BLOCK)
-    x, means = k.buffer("x", type), k.buffer("means", "float", written=True)
-    pixels, channels = k.scalar("pixels", index), k.scalar("channels", index)
-    shared = k.shared("sums", "double", BLOCK)
-    block = k.convert(k.block_index, index)
-    image = k.div(block, channels)
-    first = k.add(k.mul(k.mul(image, pixels), channels), k.rem(block, channels))
-    total = k.variable(k.number(0.0, "double"))
-    with k.loop(k.convert(k.thread, index), pixels, BLOCK) as at:
-        value = k.load(x, k.add(first, k.mul(at, channels)))
-        wide = k.convert(value, "float") if type in ("half", "bfloat") else value
-        total.set(k.add(total.get(), k.convert(wide, "double")))
-    whole = sum_of_block(k, shared, total.get())
-    with k.when(k.compare("eq", k.thread, k.number(0, "i32"))):
-        mean = k.div(whole, k.convert(pixels, "double"))
-        k.store(means, k.block_index, k.convert(mean, "float"))
-    return k.finish()
-
-
-@functools.cache
-def _contrast(type: str, index: str) -> SimtKernel:
-    """Every channel's distance from its mean, multiplied."""
-    k = KernelBuilder("contrast", BLOCK)
-    x, y, means = k.buffer("x", type), k.buffer("y", type, written=True), k.buffer("means", "float")
-    factor = k.buffer("factor", "float")
-    n = k.scalar("n", index)
-    sizes = [Divisor.argument(k, name, index) for name in ("pixels", "channels")]
-    i = k.global_thread(index)
-    with k.when(k.compare("slt", i, n)):
-        image, _, c = coordinates(k, i, sizes)
-        mean = k.load(means, k.add(k.mul(image, sizes[1].size), c))
-        apart = k.sub(k.convert(k.load(x, i), "float"), mean)
-        value = k.add(k.mul(apart, k.load(factor, k.number(0, "i32"))), mean)
-        k.store(y, i, k.convert(value, type))
-    return k.finish()
-
-
-@gpu_kernel("AdjustContrastv2")
-def adjust_contrast(op: KernelNode) -> Compute:
-    device = device_of(op.node)
-
-    def compute(images: GpuArray, factor: GpuArray) -> GpuArray:
-        check_contrast(images, (factor, "contrast_factor"))
-        if not images.size:
-            return images
-        pixels, channels = math.prod(images.shape[-3:-1]), images.shape[-1]
-        batch = images.size // (pixels * channels)
-        means, y = device.empty((batch, channels), np.float32), device.empty(images.shape, images.dtype)
-        type, index = TYPES[images.dtype.name], index_type(images.size)
-        device.launch(_means(type, index), batch * channels, images, means, pixels, channels)
-        kernel = _contrast(type, index)
-        sizes = divisors([pixels, channels], index)
-        device.launch(kernel, blocks_for(y.size), images, y, means, factor, y.size, *sizes)
         return y
 
     return compute

@@ -12,7 +12,10 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any, cast
 
+from toolkit.errors import InvalidArgumentError
+from toolkit.kernels.cpu.common import np, shape_text
 from toolkit.kernels.cpu.native import functions
+from toolkit.kernels.cpu.random.stateless import is_philox
 from toolkit.kernels.cuda.device import CudaDevice
 from toolkit.kernels.cuda.memory import GpuArray
 from toolkit.kernels.cuda.simt.builder import KernelBuilder
@@ -20,6 +23,7 @@ from toolkit.kernels.cuda.simt.ir import SimtKernel, Value
 from toolkit.kernels.gpu.elementwise_types import NumberType, number_type
 from toolkit.kernels.gpu.operators_trigonometric import sine_and_cosine_of_turn
 from toolkit.kernels.random.philox import KEY_STEPS, MULTIPLIERS, Philox
+from toolkit.kernels.types import Array
 
 _BLOCK = 256
 _ROUNDS = 10
@@ -131,7 +135,7 @@ def _box_muller(k: KernelBuilder, u: Value, v: Value) -> list[Value]:
     return [k.mul(k.convert(each, type), radius) for each in sine_and_cosine_of_turn(k, angle)]
 
 
-def _normal(k: KernelBuilder, words: Words, type: NumberType) -> list[Value]:
+def normal_numbers(k: KernelBuilder, words: Words, type: NumberType) -> list[Value]:
     if type.memory == "double":
         return _box_muller(k, uniform_double(k, words[0], words[1]), uniform_double(k, words[2], words[3]))
     flat = [uniform_float(k, word) for word in words]
@@ -147,7 +151,7 @@ def _full(k: KernelBuilder, words: Words, type: NumberType) -> list[Value]:
 
 
 _NUMBERS: dict[str, Callable[[KernelBuilder, Words, NumberType], list[Value]]] = {
-    "Uniform": _uniform, "Normal": _normal, "FullInt": _full,
+    "Uniform": _uniform, "Normal": normal_numbers, "FullInt": _full,
 }  # fmt: skip
 #: all that tensors are filled with; "Integers" are between two bounds
 DISTRIBUTIONS = (*_NUMBERS, "TruncatedNormal", "Integers")
@@ -200,7 +204,7 @@ def _truncated_kernel(dtype: str, is_tensor: bool) -> SimtKernel:
         at = k.variable(first)
         block = k.variable(k.mul(index, k.number(count * _RESERVED, "i64")))
         with k.while_(lambda: k.compare("slt", at.get(), stop)):
-            for number in _normal(k, generator.block(block.get()), type):
+            for number in normal_numbers(k, generator.block(block.get()), type):
                 inside = k.compare("olt", k.intrinsic("fabs", number), k.number(_TRUNCATE, number.type))
                 with k.when(k.both(inside, k.compare("slt", at.get(), stop))):
                     k.store(y, at.get(), k.convert(number, type.memory))
@@ -214,6 +218,24 @@ def kernel_of(distribution: str, dtype: str, *, is_tensor: bool) -> SimtKernel:
     if distribution == "TruncatedNormal":
         return _truncated_kernel(dtype, is_tensor)
     return _fill_kernel(distribution, dtype, is_tensor)
+
+
+def require_generator(key: GpuArray, counter: GpuArray, algorithm: Array) -> None:
+    """Refuse what describes no generator.
+
+    Raises:
+        InvalidArgumentError: a wrong shape or an algorithm other than Philox.
+    """
+    if np.ndim(algorithm) != 0:
+        raise InvalidArgumentError(f"input alg must have shape [], not {shape_text(algorithm)}")
+    if key.shape != (1,):
+        raise InvalidArgumentError(f"key must have shape [1], not {shape_text(key)}")
+    if counter.ndim != 1:
+        raise InvalidArgumentError(f"counter must be a vector, not of shape {shape_text(counter)}")
+    if not is_philox(algorithm):
+        raise InvalidArgumentError(f"Unsupported algorithm id: {int(algorithm)}")
+    if counter.size < 2:
+        raise InvalidArgumentError(f"For the Philox algorithm, counter must have 2 elements, not {counter.size}")
 
 
 Source = Philox | tuple[GpuArray, GpuArray]

@@ -5,14 +5,12 @@ Seeds of the first version are in host memory; keys and counters of the second o
 
 from __future__ import annotations
 
-from toolkit.errors import InvalidArgumentError
-from toolkit.kernels.cpu.common import np, shape_text
 from toolkit.kernels.cpu.random.basic import check_bounds, output_shape
-from toolkit.kernels.cpu.random.stateless import from_seed, is_philox
+from toolkit.kernels.cpu.random.stateless import from_seed
 from toolkit.kernels.cuda.device import device_of
 from toolkit.kernels.cuda.memory import GpuArray
 from toolkit.kernels.gpu.elementwise_node import number_kernel
-from toolkit.kernels.gpu.philox import fill_random
+from toolkit.kernels.gpu.philox import fill_random, require_generator
 from toolkit.kernels.gpu.registering import cpu_compute
 from toolkit.kernels.registry import Compute, KernelNode
 from toolkit.kernels.types import Array
@@ -21,24 +19,6 @@ _FILLS = {
     "StatelessRandomUniform": "Uniform", "StatelessRandomNormal": "Normal",
     "StatelessTruncatedNormal": "TruncatedNormal", "StatelessRandomUniformFullInt": "FullInt",
 }  # fmt: skip
-
-
-def _require_generator(key: GpuArray, counter: GpuArray, algorithm: Array) -> None:
-    """Refuse what describes no generator.
-
-    Raises:
-        InvalidArgumentError: a wrong shape or an algorithm other than Philox.
-    """
-    if np.ndim(algorithm) != 0:
-        raise InvalidArgumentError(f"input alg must have shape [], not {shape_text(algorithm)}")
-    if key.shape != (1,):
-        raise InvalidArgumentError(f"key must have shape [1], not {shape_text(key)}")
-    if counter.ndim != 1:
-        raise InvalidArgumentError(f"counter must be a vector, not of shape {shape_text(counter)}")
-    if not is_philox(algorithm):
-        raise InvalidArgumentError(f"Unsupported algorithm id: {int(algorithm)}")
-    if counter.size < 2:
-        raise InvalidArgumentError(f"For the Philox algorithm, counter must have 2 elements, not {counter.size}")
 
 
 @number_kernel(*_FILLS)
@@ -56,7 +36,7 @@ def stateless_v2(op: KernelNode) -> Compute:
     device, dtype, distribution = device_of(op.node), op.attr("dtype").numpy, _FILLS[op.op.removesuffix("V2")]
 
     def compute(shape: Array, key: GpuArray, counter: GpuArray, algorithm: Array) -> GpuArray:
-        _require_generator(key, counter, algorithm)
+        require_generator(key, counter, algorithm)
         return fill_random(device, (key, counter), output_shape(shape), dtype, distribution)
 
     return compute
@@ -79,7 +59,7 @@ def stateless_int_v2(op: KernelNode) -> Compute:
     device, dtype = device_of(op.node), op.attr("dtype").numpy
 
     def compute(shape: Array, key: GpuArray, counter: GpuArray, algorithm: Array, low: Array, high: Array) -> GpuArray:
-        _require_generator(key, counter, algorithm)
+        require_generator(key, counter, algorithm)
         sizes = output_shape(shape)
         check_bounds(low, high)
         return fill_random(device, (key, counter), sizes, dtype, "Integers", int(low), int(high))

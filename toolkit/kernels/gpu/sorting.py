@@ -1,15 +1,17 @@
-"""TopK, TopKV2, InTopKV2, LowerBound and UpperBound."""
+"""TopK, TopKV2, ApproxTopK, InTopKV2, LowerBound and UpperBound."""
 
 from __future__ import annotations
 
 import functools
 import math
 
-from toolkit.kernels.cpu.common import require, require_scalar, shape_text
+from toolkit.kernels.cpu.common import np, require, require_scalar, shape_text, wrap_axis
 from toolkit.kernels.cuda.device import device_of
 from toolkit.kernels.cuda.memory import GpuArray
 from toolkit.kernels.cuda.simt.builder import KernelBuilder
 from toolkit.kernels.cuda.simt.ir import FLOATING, SimtKernel
+from toolkit.kernels.gpu.copying import part
+from toolkit.kernels.gpu.layout import layout_of, stand_in
 from toolkit.kernels.gpu.number_types import number_of
 from toolkit.kernels.gpu.reduce_code import Running, group_reduce, strided
 from toolkit.kernels.gpu.registering import gpu_kernel
@@ -41,6 +43,32 @@ def top_k(op: KernelNode) -> Compute:
             device.launch(take_first(x.dtype.name), -(-count // BLOCK), x, *found.records, values, indices, columns,
                           found.stride, k, count)  # fmt: skip
         return values, indices
+
+    return compute
+
+
+@gpu_kernel("ApproxTopK")
+def approx_top_k(op: KernelNode) -> Compute:
+    """The exact answer, which is a valid approximation, along any axis."""
+    device, wanted, is_max = device_of(op.node), op.attr("k"), bool(op.attr("is_max_k"))
+    dim, index_type = op.attr("reduction_dimension"), op.output_types[1].numpy
+
+    def turned(x: GpuArray, source: int, target: int) -> GpuArray:
+        """The tensor with an axis moved."""
+        base = stand_in(x.shape, x.dtype)
+        return part(device, x, layout_of(np.moveaxis(base, source, target), base))
+
+    def compute(x: GpuArray) -> tuple[GpuArray, GpuArray]:
+        axis = wrap_axis(dim, x.ndim, "reduction_dimension")
+        require(wanted <= x.shape[axis], f"input must have at least k={wanted} columns, got {x.shape[axis]}")
+        rows = turned(x, axis, -1)
+        values, indices = (device.empty((*rows.shape[:-1], wanted), dtype) for dtype in (x.dtype, index_type))
+        count, columns = values.size, rows.shape[-1]
+        if count:
+            found = sort_rows(device, rows, count // wanted, columns, wanted, descending=is_max)
+            device.launch(take_first(x.dtype.name), -(-count // BLOCK), rows, *found.records, values, indices, columns,
+                          found.stride, wanted, count)  # fmt: skip
+        return turned(values, -1, axis), turned(indices, -1, axis)
 
     return compute
 

@@ -25,7 +25,7 @@ _DOUBLE = np.dtype(np.float64)
 
 
 #: rounds of tries; more than every third is accepted, of parameters for which there are samples at all
-_MOST_ROUNDS = 1000
+MOST_ROUNDS = 1000
 
 
 def rounds(what: str) -> Iterator[int]:
@@ -34,8 +34,8 @@ def rounds(what: str) -> Iterator[int]:
     Raises:
         InvalidArgumentError: in place of a round more, where no sample is ever accepted.
     """
-    yield from range(_MOST_ROUNDS)
-    raise InvalidArgumentError(f"no sample was accepted in {_MOST_ROUNDS} tries: the {what} cannot be drawn from")
+    yield from range(MOST_ROUNDS)
+    raise InvalidArgumentError(f"no sample was accepted in {MOST_ROUNDS} tries: the {what} cannot be drawn from")
 
 
 class Streams:

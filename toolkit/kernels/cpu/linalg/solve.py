@@ -148,20 +148,33 @@ def matrix_solve_ls(op: KernelNode) -> Compute:
     return compute
 
 
+def check_tridiagonal(diagonals: Any, rhs: Any) -> None:
+    """Raise unless these are matrices given by three diagonals, and right-hand sides for them."""
+    check_matrix(diagonals)
+    check_matrix(rhs, "Right-hand side")
+    require(diagonals.shape[-2] == 3, f"Expected diagonals to have 3 rows, got shape {shape_text(diagonals)}")
+    size = diagonals.shape[-1]
+    require(rhs.shape[-2] == size, f"The numbers of rows differ: {shape_text(diagonals)} vs. {shape_text(rhs)}")
+    require(rhs.shape[:-2] == diagonals.shape[:-2], "Batch shapes of diagonals and rhs must be equal")
+
+
+#: what the elimination of a tridiagonal matrix says of a pivot that is 0: of a row, and of the last one
+NO_PIVOT = (
+    "The first element of diagonals is zero or the matrix is not invertible",
+    "The last element of diagonals is zero or the matrix is not invertible",
+)
+
+
 @kernel("TridiagonalSolve")
 def tridiagonal_solve(op: KernelNode) -> Compute:
     """Gaussian elimination on three diagonals (super, main, sub), all systems of the batch at once."""
     pivoting = bool(op.attr("partial_pivoting"))
 
     def compute(diagonals: Array, rhs: Array) -> Array:
-        check_matrix(diagonals)
-        check_matrix(rhs, "Right-hand side")
-        require(diagonals.shape[-2] == 3, f"Expected diagonals to have 3 rows, got shape {shape_text(diagonals)}")
-        size = diagonals.shape[-1]
-        require(rhs.shape[-2] == size, f"The numbers of rows differ: {shape_text(diagonals)} vs. {shape_text(rhs)}")
-        require(rhs.shape[:-2] == diagonals.shape[:-2], "Batch shapes of diagonals and rhs must be equal")
+        check_tridiagonal(diagonals, rhs)
         if rhs.size == 0:
             return rhs
+        size = diagonals.shape[-1]
         d = diagonals.reshape(-1, 3, size)
         out = _eliminate(d[:, 0], d[:, 1], d[:, 2], rhs.reshape(-1, size, rhs.shape[-1]), pivoting)
         return out.reshape(rhs.shape)
@@ -182,13 +195,13 @@ def _eliminate(above: Array, main: Array, below: Array, rhs: Array, pivoting: bo
         other = [np.where(swap, a, b) for a, b in zip(row, after, strict=True)]
         right = out[:, i + 1]
         kept, rest = np.where(swap[:, None], right, current), np.where(swap[:, None], current, right)
-        require((keep[0] != 0).all(), "The first element of diagonals is zero or the matrix is not invertible")
+        require((keep[0] != 0).all(), NO_PIVOT[0])
         factor = other[0] / keep[0]
         upper[:, :, i] = keep
         out[:, i] = kept
         row = [other[1] - factor * keep[1], other[2] - factor * keep[2], np.zeros_like(factor)]
         current = rest - factor[:, None] * kept
-    require((row[0] != 0).all(), "The last element of diagonals is zero or the matrix is not invertible")
+    require((row[0] != 0).all(), NO_PIVOT[1])
     upper[:, :, size - 1] = row
     out[:, size - 1] = current
     for i in range(size - 1, -1, -1):

@@ -10,6 +10,7 @@ everything is computed in float32.
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -194,7 +195,7 @@ def batch_norm_global(op: KernelNode) -> Compute:
     scaled: bool = op.attr("scale_after_normalization")
 
     def compute(x: Array, mean: Array, variance: Array, beta: Array, gamma: Array) -> Array:
-        _check_global(op, x, mean, variance, beta, gamma)
+        check_global(op, x, mean, variance, beta, gamma)
         inverse = 1 / np.sqrt(widen(variance) + epsilon)
         multiplier = inverse * widen(gamma) if scaled else inverse
         return ((widen(x) - widen(mean)) * multiplier + widen(beta)).astype(x.dtype, copy=False)
@@ -208,7 +209,7 @@ def batch_norm_global_grad(op: KernelNode) -> Compute:
     scaled: bool = op.attr("scale_after_normalization")
 
     def compute(x: Array, mean: Array, variance: Array, gamma: Array, dy: Array) -> tuple[Array, ...]:
-        _check_global(op, x, mean, variance, gamma)
+        check_global(op, x, mean, variance, gamma)
         dtype, depth = x.dtype, x.shape[-1]
         rows, grads = widen(x).reshape(-1, depth), widen(dy).reshape(-1, depth)
         inverse = 1 / np.sqrt(widen(variance) + epsilon)
@@ -225,7 +226,7 @@ def batch_norm_global_grad(op: KernelNode) -> Compute:
     return compute
 
 
-def _check_global(op: KernelNode, x: Array, *vectors: Array) -> None:
+def check_global(op: KernelNode, x: Any, *vectors: Any) -> None:
     if x.ndim != 4:
         raise InvalidArgumentError(f"input must be 4-dimensional, not {x.ndim}", node=op.name)
     for vector in vectors:

@@ -45,7 +45,7 @@ def random_gamma(op: KernelNode) -> Compute:
     return compute
 
 
-def _stateless_count(sizes: tuple[int, ...], parameter: Array, what: str) -> int:
+def stateless_count(sizes: tuple[int, ...], parameter: Any, what: str) -> int:
     """How many samples each parameter has in a shape that ends with the parameters' shape."""
     require(
         sizes[len(sizes) - parameter.ndim :] == parameter.shape and len(sizes) >= parameter.ndim,
@@ -72,7 +72,7 @@ def _stateless_gamma(generator: Philox, shape: Array, alpha: Array) -> Array:
     sizes = output_shape(shape)
     if 0 in sizes:
         return np.zeros(sizes, alpha.dtype)
-    return _gamma(generator, alpha, _stateless_count(sizes, alpha, "alpha"), sizes)
+    return _gamma(generator, alpha, stateless_count(sizes, alpha, "alpha"), sizes)
 
 
 def _poisson(generator: Philox, rate: Array, count: int, shape: tuple[int, ...], dtype: Any) -> Array:
@@ -106,7 +106,7 @@ def stateless_poisson(op: KernelNode) -> Compute:
         sizes = output_shape(shape)
         if 0 in sizes:
             return np.zeros(sizes, dtype)
-        return _poisson(from_seed(seed), rate, _stateless_count(sizes, rate, "rate"), sizes, dtype)
+        return _poisson(from_seed(seed), rate, stateless_count(sizes, rate, "rate"), sizes, dtype)
 
     return compute
 

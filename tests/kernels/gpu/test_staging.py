@@ -1,0 +1,61 @@
+"""What is put aside stays in the memory of the GPU."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from toolkit import client as gm
+from toolkit.client.staging import StagingArea
+from toolkit.kernels.cuda.device import device
+from toolkit.runtime.session import Session
+
+ops = gm.ops
+GPU = "/device:GPU:0"
+X = np.arange(6, dtype=np.float32).reshape(2, 3)
+
+
+@pytest.mark.parametrize("force_tokens", [False, True])
+def test_tuples_are_staged_and_taken_in_order(force_tokens: bool) -> None:
+    with gm.Graph().as_default() as graph, graph.device(GPU):
+        x = gm.placeholder(gm.float32, [2, 3])
+        area: Any = StagingArea([gm.float32], [[2, 3]], names=["x"])
+        put, size = area.put({"x": x * 2.0}), area.size()
+        taken = area.get()["x"] + 1.0
+    with Session(graph, devices={"GPU": 1}, force_tokens=force_tokens) as session:
+        before = device(0).memory.statistics().allocations
+        for factor in (1, 10):  # a second step of one plan uses its memory again
+            session.run(put, {x: factor * X})
+        assert session.run(size) == 2
+        assert device(0).memory.statistics().allocations > before
+        for factor in (1, 10):
+            np.testing.assert_array_equal(session.run(taken), 2 * factor * X + 1)
+        assert session.run(size) == 0
+
+
+def test_keys_are_staged_and_taken() -> None:
+    attributes: dict[str, Any] = {"dtypes": [gm.float32], "capacity": 0, "memory_limit": 0, "shared_name": "kept"}
+    with gm.Graph().as_default() as graph, graph.device(GPU):
+        x = gm.placeholder(gm.float32, [2, 3])
+        key, first = gm.constant(7, gm.int64), gm.constant([0], gm.int32)
+        put = ops.ordered_map_stage(key, first, [x * 2.0], **attributes)
+        peeked = ops.ordered_map_peek(key, first, **attributes)
+        taken = ops.ordered_map_unstage_no_key(first, **attributes)
+        clear = ops.ordered_map_clear(**attributes)
+    with Session(graph, devices={"GPU": 1}) as session:
+        session.run(put, {x: X})
+        np.testing.assert_array_equal(session.run(peeked[0] if isinstance(peeked, list) else peeked), 2 * X)
+        found = session.run(taken)
+        assert found[0] == 7
+        np.testing.assert_array_equal(np.asarray(found[1]).reshape(X.shape), 2 * X)
+        session.run(clear)
+
+
+def test_what_nobody_reads_has_its_shape() -> None:
+    with gm.Graph().as_default() as graph, graph.device(GPU):
+        made = ops.fake_param(dtype=gm.float32, shape=[2, 3])
+        shape = ops.shape(made)
+    with Session(graph, devices={"GPU": 1}) as session:
+        assert session.run(shape).tolist() == [2, 3]
