@@ -85,7 +85,7 @@ def test_a_program_may_keep_what_it_found_among_its_flags() -> None:
     values.words_found += 1
     assert values.words_found == 8 and "words_found" in values
     assert values.flag_values_dict()["words_found"] == 8
-    with pytest.raises(AttributeError, match="^unknown$"):
+    with pytest.raises(AttributeError, match=r"^unknown$"):
         values.unknown  # noqa: B018
 
 

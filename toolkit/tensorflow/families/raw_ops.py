@@ -14,9 +14,7 @@ from toolkit.client import ops
 from toolkit.graph import opdefs
 
 #: what TensorFlow calls an input or attribute otherwise than the OpDef does; `tests.tf1.test_raw_ops` compares
-_AXIS = {
-    op: {"axis": "reduction_indices"} for op in ("All", "Any", "EuclideanNorm", "Max", "Mean", "Min", "Prod", "Sum")
-}
+_REDUCTIONS = ("All", "Any", "EuclideanNorm", "Max", "Mean", "Min", "Prod", "Sum")
 _RENAMED: dict[str, dict[str, str]] = {
     **{op: {"axis": "reduction_indices"} for op in _REDUCTIONS},
     "ExpandDims": {"axis": "dim"}, "Select": {"x": "t", "y": "e"}, "Split": {"axis": "split_dim"},
