@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tests.runtime.network_case import relative_error
+from tests.runtime.networks.network_case import relative_error
 
 #: outputs to different feeds differ at least by this share of the largest, or comparing them would prove little
 LEAST_SPREAD = 0.01

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from schemas import graph_pb2
-from tests.client.test_functional_flow import functions
+from tests.client.functions.test_functional_flow import functions
 from tests.tf1.node_oracle import described, difference
 from toolkit import tensorflow as ours
 from toolkit.errors import GraphError, UsageError

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.compiler.compare import check, explained
-from tests.compiler.test_fusion import image, weights
+from tests.compiler.elementwise.test_fusion import image, weights
 from toolkit import client as gm
 from toolkit.kernels.cpu.onednn.library import multiplies_bfloat16
 from toolkit.runtime.session import Session

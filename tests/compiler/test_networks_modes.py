@@ -11,8 +11,8 @@ import pytest
 from tests import models, network_models
 from tests.bench.workloads.rnn import recurrent_layer
 from tests.compiler.modes import MODES, check_modes
-from tests.runtime.network_case import check_outputs, far_of_signature, fed
-from tests.runtime.test_networks_audio import MODEL, PACKAGE
+from tests.runtime.networks.network_case import check_outputs, far_of_signature, fed
+from tests.runtime.networks.test_networks_audio import MODEL, PACKAGE
 from toolkit.formats.model import read_model
 from toolkit.runtime.job import run_model
 from toolkit.runtime.options import RunOptions

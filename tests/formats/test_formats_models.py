@@ -12,7 +12,7 @@ import pytest
 
 from schemas import graph_pb2, meta_graph_pb2, saved_model_pb2
 from tests import models, perturbation
-from tests.runtime.network_case import check_outputs, far_of_run, far_of_signature
+from tests.runtime.networks.network_case import check_outputs, far_of_run, far_of_signature
 from toolkit.errors import FormatError, GraphError, GraphmillError, UsageError
 from toolkit.formats import io, riegeli
 from toolkit.formats.detect import MESSAGES

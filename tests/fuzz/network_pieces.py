@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from tests.compiler.random_graphs import Builder, dims
-from tests.compiler.rows import numbers, positive
+from tests.compiler.operations.rows import numbers, positive
+from tests.compiler.random.random_graphs import Builder, dims
 from toolkit import client as gm
 from toolkit.graph import dtypes
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from tests.compiler import random_graphs
+from tests.compiler.random import random_graphs
 from tests.fuzz import feeds
 from tests.fuzz.case import Case
 from tests.fuzz.network_pieces import PIECES

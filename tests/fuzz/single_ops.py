@@ -14,7 +14,6 @@ import collections
 import contextlib
 import importlib
 import os
-import pkgutil
 import random
 import resource
 import signal
@@ -33,6 +32,7 @@ from schemas import graph_pb2
 from tests.fuzz import single_op_values as values
 from tests.fuzz.judge import is_tensorflows
 from tests.fuzz.reference import HEADINGS
+from tests.kernels import tables
 from toolkit.errors import BY_CODE, GraphmillError, OpError
 from toolkit.formats.tensor import from_array
 from toolkit.graph import opdefs
@@ -84,16 +84,10 @@ def ops() -> list[str]:
 
 def rows() -> dict[str, list[Any]]:
     """The rows of the op suites by op: nodes that run."""
-    folder = Path(__file__).parents[1]
-    if str(folder) not in sys.path:
-        sys.path.insert(0, str(folder))
     found: dict[str, list[Any]] = collections.defaultdict(list)
-    package = importlib.import_module("kernels")
-    for info in pkgutil.iter_modules(package.__path__, "kernels."):
-        if not info.name.startswith("kernels.test_"):
-            continue
+    for name in tables.modules():
         try:
-            module = importlib.import_module(info.name)
+            module = importlib.import_module(name)
         except ImportError:  # it needs what is not installed here
             continue
         for value in list(vars(module).values()):
@@ -160,7 +154,7 @@ def _source(dice: random.Random, graph: Graph, name: str, op: str, dtype: DType,
 
 def _from_row(dice: random.Random, row: Any) -> tuple[dict[str, Any], list[Any]]:
     """A row with up to three changes."""
-    from kernels.op_suite import prepare  # type: ignore[import-not-found]
+    from tests.kernels.op_suite import prepare  # type: ignore[import-not-found]
 
     ready = prepare(row)
     attrs, inputs = dict(ready.attrs), list(ready.inputs)

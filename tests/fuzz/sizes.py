@@ -74,7 +74,7 @@ def _has_numbers(op: str) -> bool:
 
 def _case(rng: random.Random, op: str, rows: Sequence[Any]) -> Case | None:
     if rows and rng.random() < 0.9:
-        from kernels.op_suite import prepare  # type: ignore[import-not-found]
+        from tests.kernels.op_suite import prepare  # type: ignore[import-not-found]
 
         ready = prepare(rng.choice(rows))
         attrs, inputs = dict(ready.attrs), list(ready.inputs)
@@ -180,7 +180,7 @@ def sized() -> list[str]:
 
     The shape function is given the shapes of a row that works; what it cannot tell of them alone, values decide.
     """
-    from kernels.op_suite import build, prepare  # type: ignore[import-not-found]
+    from tests.kernels.op_suite import build, prepare  # type: ignore[import-not-found]
 
     def is_sized(row: Any) -> bool:
         try:

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from tests.gpu.driver import WHERE, on
-from tests.runtime.decided_graphs import FED, GRAPHS
+from tests.runtime.gpu.decided_graphs import FED, GRAPHS
 from toolkit import Session
 from toolkit import client as gm
 from toolkit.kernels.cuda.device import device

@@ -29,7 +29,7 @@ from typing import Any
 
 import numpy as np
 
-from tests.kernels import op_workers
+from tests.kernels import op_workers, tables
 from tests.kernels.unchecked import UNCHECKED
 from toolkit.errors import GraphmillError
 from toolkit.kernels import device_types, registry
@@ -38,7 +38,6 @@ from toolkit.kernels import device_types, registry
 LOST = "context is lost"
 #: seconds that the cases of one op may take
 PATIENCE = 120.0
-_TESTS = Path(__file__).resolve().parent.parent
 #: modules of cases that cannot be imported without these packages, and have no op of an accelerator
 _PICTURES = frozenset(("PIL",))
 
@@ -77,11 +76,11 @@ class Result:
 
 @functools.cache
 def every_case() -> dict[str, list[Entry]]:
-    """Op to the cases of it in every list that a test of this folder is parametrized by."""
+    """Op to the cases of it in every list that a test is parametrized by."""
     found: dict[str, list[Entry]] = {}
     seen: set[int] = set()
-    for path in sorted(Path(__file__).parent.glob("test_*.py")):
-        for case in _cases(path.stem):
+    for module, path in tables.modules().items():
+        for case in _cases(module):
             if id(case) not in seen:
                 seen.add(id(case))
                 found.setdefault(case.op, []).append(Entry(path.stem, case))
@@ -89,10 +88,8 @@ def every_case() -> dict[str, list[Entry]]:
 
 
 def _cases(module: str) -> Iterator[Any]:
-    if str(_TESTS) not in sys.path:  # as pytest has it: some modules name the others without it
-        sys.path.append(str(_TESTS))
     try:
-        imported = importlib.import_module(f"tests.kernels.{module}")
+        imported = importlib.import_module(module)
     except ModuleNotFoundError as error:
         if error.name not in _PICTURES:
             raise

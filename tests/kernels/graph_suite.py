@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
-from kernels.op_suite import SAME, compare
 
+from tests.kernels.op_suite import SAME, compare
 from toolkit.errors import BY_CODE, OpError
 from toolkit.graph.graph import Graph
 from toolkit.runtime.session import Session

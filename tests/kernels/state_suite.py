@@ -9,10 +9,10 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from kernels.op_suite import SAME, compare, from_device, kernels_session, outcome, to_device
-from kernels.step import FakeStep
 
 from tests.kernels import op_bounds
+from tests.kernels.op_suite import SAME, compare, from_device, kernels_session, outcome, to_device
+from tests.kernels.step import FakeStep
 from toolkit.errors import BY_CODE, OpError
 from toolkit.graph import dtypes, opdefs
 from toolkit.graph.graph import Graph

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from kernels.graph_suite import check_graph
 
+from tests.kernels.graph_suite import check_graph
 from tests.kernels.op_suite import Case, check, sample
 
 pytestmark = pytest.mark.tensorflow

@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from kernels.graph_suite import check_graph
+
+from tests.kernels.graph_suite import check_graph
 
 pytestmark = pytest.mark.tensorflow
 

@@ -20,10 +20,12 @@ from toolkit.kernels.registry import KernelNode
 
 #: lists of cases of the op suite; every seventh is run
 _LISTS = (
-    ("test_nn_conv", "conv2d_cases"), ("test_nn_conv", "depthwise_cases"), ("test_nn_activation", "activations"),
-    ("test_nn_activation", "losses"), ("test_nn_activation", "norms"), ("test_nn_pool", "cases"),
-    ("test_image_resize", "CASES"), ("test_image_crop", "CASES"), ("test_math_composed", "chains"),
-    ("test_nn_dilation", "CASES"), ("test_image_nms", "CASES"),
+    ("nn.test_nn_conv", "conv2d_cases"), ("nn.test_nn_conv", "depthwise_cases"),
+    ("nn.test_nn_activation", "activations"), ("nn.test_nn_activation", "losses"),
+    ("nn.test_nn_activation", "norms"), ("nn.test_nn_pool", "cases"),
+    ("images.test_image_resize", "CASES"), ("images.test_image_crop", "CASES"),
+    ("math.test_math_composed", "chains"), ("nn.test_nn_dilation", "CASES"),
+    ("images.test_image_nms", "CASES"),
 )  # fmt: skip
 _EVERY = 7
 

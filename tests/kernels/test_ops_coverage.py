@@ -6,8 +6,8 @@ import importlib
 import re
 from pathlib import Path
 
-from kernels.op_suite import Case
-
+from tests.kernels import tables
+from tests.kernels.op_suite import Case
 from toolkit.graph import opdefs
 from toolkit.kernels import registry
 
@@ -17,21 +17,20 @@ ELSEWHERE = {
     *(f"Segment{how}V2" for how in ("Sum", "Prod", "Max", "Min")),  # test_segments_of_given_number
     "_HostCast",
 }
-HERE = Path(__file__).parent
-KERNELS = HERE.parent.parent / "toolkit" / "kernels" / "cpu"
-#: the modules whose ops are held to it: those the tables of this folder's test_ops_*.py are for
+KERNELS = Path(__file__).parents[2] / "toolkit" / "kernels" / "cpu"
+#: the modules whose ops are held to it: those the tables of test_ops_*.py are for
 FAMILIES = ("arrays/*", "linalg/*", "lists/ragged", "math/*", "quantized/*", "sparse/*")
 
 
 def sources() -> dict[str, str]:
-    return {path.stem: path.read_text() for path in HERE.glob("test_*.py") if path.stem != "test_ops_coverage"}
+    return {name: path.read_text() for name, path in tables.modules().items() if name != __name__}
 
 
 def cases() -> list[Case]:
-    """The rows of every table of this folder."""
+    """The rows of every table."""
     found: list[Case] = []
     for name in sources():
-        module = importlib.import_module(f"kernels.{name}")
+        module = importlib.import_module(name)
         found += getattr(module, "CASES", [])
     return found
 

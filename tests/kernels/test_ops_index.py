@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from kernels.op_suite import (
+
+from tests.kernels.op_suite import (
     COMPLEX,
     FLOATS,
     NUMBERS,

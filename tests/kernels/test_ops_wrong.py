@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from kernels.op_suite import SAME, Case, check, run_ours, sample, suite
 
+from tests.kernels.op_suite import SAME, Case, check, run_ours, sample, suite
 from toolkit.errors import InvalidArgumentError
 from toolkit.graph import dtypes, opdefs
 from toolkit.kernels import registry

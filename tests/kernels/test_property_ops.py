@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from kernels.op_suite import FLOATS, SAME, Case, check, sample
+
+from tests.kernels.op_suite import FLOATS, SAME, Case, check, sample
 
 pytestmark = pytest.mark.tensorflow
 

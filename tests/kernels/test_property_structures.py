@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from kernels.op_suite import COMPLEX, FLOATS, INTS, UINTS, sample
-from kernels.test_ops_sparse import sparse
-from kernels.test_property_ops import ANY, INDEX, REAL, SEED, SHAPES, bounded, same
+
+from tests.kernels.op_suite import COMPLEX, FLOATS, INTS, UINTS, sample
+from tests.kernels.sparse.test_ops_sparse import sparse
+from tests.kernels.test_property_ops import ANY, INDEX, REAL, SEED, SHAPES, bounded, same
 
 pytestmark = pytest.mark.tensorflow
 

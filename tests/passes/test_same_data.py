@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.runtime.serialising_worker import SerialisingWorker
+from tests.runtime.devices.serialising_worker import SerialisingWorker
 from toolkit import tensorflow as v1
 from toolkit.graph.device import DeviceSpec
 from toolkit.graph.node import Node

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.runtime.serialising_worker import SerialisingWorker
+from tests.runtime.devices.serialising_worker import SerialisingWorker
 
 
 @pytest.fixture(scope="module", params=["local", "serialising"])

@@ -220,7 +220,7 @@ def workloads() -> list[Workload]:
 
     Engines add in other orders, so that a few numbers near the middle between two steps are rounded to the other one,
     and those move others, until engines are about as far from each other as each is from the float32 network.
-    `tests/compiler/test_round_trips.py` holds each layer to the few ties that there are.
+    `tests/compiler/integers/test_round_trips.py` holds each layer to the few ties that there are.
     """
     targets = (Target(("onnxruntime", "openvino"), 1.0), Target(("tensorflow",), 0.70))
     made: dict[str, Callable[[str], Any]] = {

@@ -64,7 +64,7 @@ ELSEWHERE: dict[str, str] = {
     "TileGrad": "tests.kernels.gpu.test_slice",
     "TopK": "tests.kernels.gpu.test_sorting",
     "VarHandleOp": "tests.gpu.test_networks",
-    "VariableV2": "tests.runtime.test_gpu_steps",
+    "VariableV2": "tests.runtime.gpu.test_gpu_steps",
     # loops and branches
     **dict.fromkeys(
         ("Enter", "Exit", "LoopCond", "Merge", "NextIteration", "StackPopV2", "StackPushV2", "StackV2", "Switch"),

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from schemas.graph_pb2 import GraphDef
-from tests.compiler.random_graphs import Graph as RandomGraph
+from tests.compiler.random.random_graphs import Graph as RandomGraph
 from tests.perturbation import assert_agree, of_work
 from toolkit import client as gm
 from toolkit.graph.graph import Graph

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from tests.compiler.test_random_graphs import _PIECES  # pyright: ignore[reportPrivateUsage] -- the same graphs
+from tests.compiler.random.test_random_graphs import _PIECES  # pyright: ignore[reportPrivateUsage] -- the same graphs
 from tests.passes.optimize.equivalence import Case
 from toolkit.graph.graph import Graph
 from toolkit.passes.optimize.notation import parameters

@@ -12,7 +12,7 @@ import pytest
 
 from commands import main
 from schemas.graph_pb2 import GraphDef
-from tests.compiler.random_graphs import Piece
+from tests.compiler.random.random_graphs import Piece
 from tests.passes.optimize.equivalence import Case, apply, assert_same, made_graph, values
 from toolkit import client as gm
 from toolkit.errors import GraphError, UsageError

@@ -21,7 +21,7 @@ import pytest
 from commands.main import run
 from tests import tolerance
 from tests.compiler.compare import explained
-from tests.compiler.test_round_trips import needs_int8
+from tests.compiler.integers.test_round_trips import needs_int8
 from tests.passes.graphs import run_in_tensorflow
 from tests.passes.optimize.oracle import changed, kept, made, ops, unchanged
 from toolkit.errors import GraphmillError, UsageError

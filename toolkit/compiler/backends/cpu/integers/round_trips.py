@@ -7,7 +7,7 @@ rounding itself, and a residual that was rounded. Between such layers there are 
 not rounded is added in float32, and such a layer makes floats.
 
 A number that lies between two steps, but for an error of float32's size, may come out as the other one
-(`tests/compiler/test_round_trips.py` gives each output the one or two numbers that it may be).
+(`tests/compiler/integers/test_round_trips.py` gives each output the one or two numbers that it may be).
 """
 
 # numpy's overloads answer arrays typed Any with Unknown
