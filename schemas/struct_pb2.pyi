@@ -154,3 +154,9 @@ class TypeSpecProto(_message.Message):
     type_spec_class_name: str
     num_flat_components: int
     def __init__(self, type_spec_class: _Optional[_Union[TypeSpecProto.TypeSpecClass, str]] = ..., type_state: _Optional[_Union[StructuredValue, _Mapping]] = ..., type_spec_class_name: _Optional[str] = ..., num_flat_components: _Optional[int] = ...) -> None: ...
+
+class CompositeTensorVariantMetadata(_message.Message):
+    __slots__ = ("type_spec_proto",)
+    TYPE_SPEC_PROTO_FIELD_NUMBER: _ClassVar[int]
+    type_spec_proto: TypeSpecProto
+    def __init__(self, type_spec_proto: _Optional[_Union[TypeSpecProto, _Mapping]] = ...) -> None: ...

@@ -101,6 +101,15 @@ def test_composite_tensor_of_other_types(wrong: list[Any]) -> None:
         session.run("apart:0", {"x0:0": np.float32([1]), "x1:0": np.int64([0, 1])})
 
 
+def test_composite_tensors_whose_form_is_no_message(tf: ModuleType) -> None:
+    def build() -> Any:
+        parts = [tf.constant([1.0, 2, 3])]
+        encoded = tf.raw_ops.CompositeTensorVariantFromComponents(components=parts, metadata=b"ab,cd")
+        return tf.raw_ops.CompositeTensorVariantToComponents(encoded=encoded, metadata=b"", Tcomponents=[tf.float32])
+
+    check_graph(build, error="INVALID_ARGUMENT")
+
+
 @pytest.mark.parametrize("index", [0, 1, 2, -1])
 def test_references(index: int, tf: ModuleType) -> None:
     """The chosen variable itself is changed."""

@@ -32,6 +32,7 @@ def pools() -> Iterator[Case]:
         dy = sample(dtype, y.shape, -9, 9)
         more = {"overlapping": overlapping}
         yield Case("FractionalMaxPoolGrad", [x, y, dy, rows, columns], more)
+        yield Case("FractionalMaxPoolGrad", [x, y + y.dtype.type(1), dy, rows, columns], more, **BAD)
         yield Case("FractionalAvgPoolGrad", [np.int64(shape), dy, rows, columns], more)
     x = sample("float32", (1, 6, 6, 1))
     yield Case("FractionalMaxPool", [x], {"pooling_ratio": [1.0, 2.0, 3.0, 1.0], **FIXED}, graph=True)

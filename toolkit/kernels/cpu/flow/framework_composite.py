@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from google.protobuf.message import DecodeError
+
+from schemas import struct_pb2
 from toolkit.errors import InvalidArgumentError
 from toolkit.graph import dtypes
 from toolkit.kernels.registry import Compute, KernelNode, kernel
@@ -26,6 +29,12 @@ class CompositeTensor:
 @kernel("CompositeTensorVariantFromComponents")
 def composite_from_components(op: KernelNode) -> Compute:
     metadata: bytes = op.attr("metadata")
+    try:
+        struct_pb2.CompositeTensorVariantMetadata.FromString(metadata)
+    except DecodeError:
+        raise InvalidArgumentError(
+            "attribute 'metadata' is no serialized CompositeTensorVariantMetadata", node=op.name
+        ) from None
     return lambda *components: CompositeTensor(components, metadata)
 
 

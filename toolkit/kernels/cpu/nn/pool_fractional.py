@@ -151,7 +151,8 @@ def fractional_max_pool_grad(op: KernelNode) -> Compute:
             f"orig_output and out_backprop must have the output's shape: {shape_text(y)} and {shape_text(dy)}",
         )
         _check_limits(rows, columns, x.shape[1], x.shape[2])
-        _, place = _largest(x, _Regions(rows, columns, x.shape[1], x.shape[2], overlapping))
+        best, place = _largest(x, _Regions(rows, columns, x.shape[1], x.shape[2], overlapping))
+        require(bool((best == y).all()), "orig_output is not what pooling orig_input by these sequences gives")
         dx = np.zeros((x.shape[0], x.shape[1] * x.shape[2], x.shape[3]), dy.dtype)
         batch = np.arange(x.shape[0]).reshape(-1, 1, 1, 1)
         np.add.at(dx, (batch, place, np.arange(x.shape[3])), dy)
