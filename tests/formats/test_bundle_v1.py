@@ -56,6 +56,15 @@ def test_same_bytes_as_tensorflow(tf: ModuleType, tmp_path: Path) -> None:
     assert check_v1(str(tmp_path / "tf")).findings == []
 
 
+@pytest.mark.parametrize("name", ["complex64", "float16", "int16"])
+def test_arrays_whose_elements_are_not_beside_each_other(name: str, tmp_path: Path) -> None:
+    dtype = dtypes.from_name(name)
+    array = np.broadcast_to(np.ones((), dtype.numpy), (3,))
+    write_v1(tmp_path / "us", {"v": (array, dtype)})
+    with open_checkpoint(tmp_path / "us") as reader:
+        assert equal(reader.read("v"), array)
+
+
 @pytest.mark.tensorflow
 def test_slices_and_conversion(tf: ModuleType, tmp_path: Path) -> None:
     values = [(KERNEL[:2], dtypes.float32), (KERNEL[2:], dtypes.float32), (np.array(3), dtypes.int64)]

@@ -153,6 +153,15 @@ PROTOS = {
 }
 
 
+@pytest.mark.parametrize("name", ["complex64", "complex128", "float16", "bfloat16", "int4", "uint8", "float8_e5m2"])
+def test_arrays_whose_elements_are_not_beside_each_other(name: str) -> None:
+    """A number that stands for all, every second element, from the end to the beginning."""
+    dtype = dtypes.from_name(name)
+    whole = np.arange(1, 7).astype(dtype.numpy)
+    for array in (np.broadcast_to(whole[:1].reshape(()), (3,)), whole[::2], whole[::-1]):
+        np.testing.assert_array_equal(to_array(from_array(array, dtype)), array)
+
+
 @pytest.mark.tensorflow
 @pytest.mark.parametrize("proto", PROTOS.values(), ids=PROTOS.keys())
 def test_we_read_what_the_runtime_reads(tf: ModuleType, proto: TensorProto) -> None:

@@ -67,6 +67,8 @@ def test_whole_numbers_fit_what_takes_them() -> None:
         ("random:seed=x", "seed=x: expected a whole number"),
         ("random:shape=2,3", "'3' is unknown"),
         ("random:low=3,high=1", "high=1 is below low=3"),
+        ("random:low=inf", "low=inf: expected a number"),
+        ("random:high=nan", "high=nan: expected a number"),
         ("random:shape=2x2", "'x:0' has shape [3], not [2,2]"),
     ],
 )
@@ -74,6 +76,13 @@ def test_refused(text: str, message: str) -> None:
     with pytest.raises(UsageError) as caught:
         draw(dtypes.float32, Shape([3]), text)
     assert message in str(caught.value)
+
+
+@pytest.mark.parametrize("sizes", [[1 << 40, 1 << 20], [1] * 65])
+@pytest.mark.parametrize("name", ["float32", "bool", "string", "int8", "complex64"])
+def test_shapes_that_no_array_has(name: str, sizes: list[int]) -> None:
+    with pytest.raises(UsageError, match="'x:0' has a shape of which there are no values"):
+        draw(dtypes.from_name(name), Shape(sizes))
 
 
 def test_on_the_command_line(

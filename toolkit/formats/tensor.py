@@ -275,7 +275,8 @@ def _set_values(proto: TensorProto, flat: Array, dtype: DType, layout: _Layout) 
     elif layout.bits:
         values = flat.view(layout.bits).tolist()
     elif layout.per_element == 2:
-        values = flat.view("float32" if dtype.size == 8 else "float64").tolist()
+        parts = np.ascontiguousarray(flat)  # one number may stand for all
+        values = parts.view("float32" if dtype.size == 8 else "float64").tolist()
     elif layout.via:
         values = flat.astype(layout.via).tolist()
     else:

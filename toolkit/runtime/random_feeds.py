@@ -12,6 +12,7 @@ the first one the size of `--batch`. Truth values are true and false, strings ar
 
 from __future__ import annotations
 
+import math
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -19,7 +20,8 @@ from typing import Any
 
 import numpy as np
 
-from toolkit.errors import GraphmillError, UsageError, did_you_mean
+from toolkit.errors import FormatError, GraphmillError, UsageError, did_you_mean
+from toolkit.formats import bounds
 from toolkit.graph.infer import ShapeMap
 from toolkit.graph.node import Output
 from toolkit.graph.shape import Shape
@@ -35,6 +37,9 @@ _CHOICES: dict[str, tuple[int, int, int]] = {
 }  # fmt: skip
 #: ops through which numbers go as they are
 _PASS_ON = frozenset({"Identity", "Cast", "Reshape", "ExpandDims", "Squeeze", "StopGradient"})
+
+#: bytes of an element while it is drawn: complex numbers of two float64
+_DRAWN = 16
 
 
 class UnknownShapeError(UsageError):
@@ -78,9 +83,9 @@ def random_feed(text: str) -> RandomFeed | None:
                     raise ValueError
             else:
                 given[key] = int(value) if key == "seed" else float(value)
-                if key == "seed" and given[key] < 0:
+                if not math.isfinite(given[key]) or (key == "seed" and given[key] < 0):
                     raise ValueError
-        except ValueError:
+        except (ValueError, OverflowError):
             wanted = {"seed": "a whole number", "shape": "sizes such as 8x224x224x3"}.get(key, "a number")
             raise UsageError(f"{key}={value}: expected {wanted}") from None
     feed = RandomFeed(**given)
@@ -110,6 +115,10 @@ def _draw(output: Output, feed: RandomFeed, unknown: tuple[int, int]) -> Array:
     dtype = output.dtype.base
     rng = np.random.default_rng([feed.seed, zlib.crc32(output.name.encode())])
     shape = _shape(output, feed, unknown)
+    try:
+        bounds.elements(shape, _DRAWN)
+    except FormatError as error:
+        raise UsageError(f"'{output.name}' has a shape of which there are no values: {error.message}") from None
     if dtype.kind == "b":
         return rng.integers(0, 2, shape).astype(bool)
     if dtype.kind == "s":

@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from schemas.function_pb2 import FunctionDef
 from schemas.graph_pb2 import GraphDef
 from tests.passes.optimize.equivalence import assert_same, made_graph, values
 from toolkit import client as gm
-from toolkit.graph.bodies import called
+from toolkit.graph.bodies import FunctionBody, called, to_function
 from toolkit.graph.frames import assign_frames
 from toolkit.graph.graph import Graph
 from toolkit.graph.metagraph import MetaGraph
@@ -205,3 +206,39 @@ def test_large_functions_that_stay_anyhow_stay_calls(graphs: dict[str, Graph]) -
     assert functions_called(line % small, inner, outer) == [outer]
     assert functions_called(line % 100, inner, outer) == []
     assert functions_called(line % 0) == []  # nothing stays: nothing is there twice
+
+
+def test_functions_that_grow_without_end_stay_calls() -> None:
+    """Forty functions that each call the next one twice: of 2^40 nodes none is made but those of the last few."""
+    graph = Graph()
+    x = graph.add("Placeholder", "x", attrs={"dtype": gm.float32})
+    for number in reversed(range(40)):
+        body = Graph()
+        body.library = graph.library
+        arg = body.add("_Arg", "a", attrs={"T": gm.float32, "index": 0})
+        made = arg
+        for turn in range(2):
+            made = _next_call(body, made, number, f"n{turn}")
+        end = body.add("_Retval", "r", [made], attrs={"T": gm.float32, "index": 0})
+        graph.library.add(to_function(FunctionBody(body, [arg], [end], []), _signature(f"f{number}")))
+    graph.add("f0", "y", [x])
+    done = optimize(
+        graph, parse_passes("inline_functions(max_nodes=1000)"), kept_by(MetaGraph(graph), ["x"], ["y"]), rounds=1
+    )
+    assert done.graph.node("y").op == "f0"
+    sizes = [len(done.graph.library.function(name).node_def) for name in done.graph.library]
+    assert 2 * 40 < sum(sizes) <= 2 * 40 + 1000
+
+
+def _next_call(body: Graph, given: Any, number: int, name: str) -> Any:
+    if number == 39:
+        return body.add("Tanh", name, [given], attrs={"T": gm.float32})
+    return body.add(f"f{number + 1}", name, [given])
+
+
+def _signature(name: str) -> FunctionDef:
+    out = FunctionDef()
+    out.signature.name = name
+    out.signature.input_arg.add(name="a", type=gm.float32.enum)
+    out.signature.output_arg.add(name="r", type=gm.float32.enum)
+    return out

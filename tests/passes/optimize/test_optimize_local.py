@@ -248,6 +248,17 @@ def test_large_results_that_replace_what_is_as_large_are_folded() -> None:
     assert [source.node.op for source in result.graph.node("y").inputs] == ["Placeholder", "Const"]
 
 
+def test_one_number_that_stands_for_a_whole_tensor_stays_one() -> None:
+    """A gigabyte as it is computed is a few bytes of the file."""
+    graph = made_graph(lambda: ops.transpose(gm.constant(0.5, shape=[1, 1], name="k"), [1, 0], name="y"))
+    value = graph.node("k").attr("value")
+    for axis in value.tensor_shape.dim:
+        axis.size = 1 << 14
+    graph.node("k").attrs["value"] = value
+    result = apply(FoldConstants(), graph, ["y"])
+    assert not result.modified and result.report["too_large"] == 1
+
+
 def test_fed_constants_are_none() -> None:
     graph = made_graph(lambda: ops.neg(gm.constant(2.0, name="k"), name="y"))
     assert not apply(FoldConstants(), graph, ["y"], ["k"]).modified

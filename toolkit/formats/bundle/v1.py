@@ -238,7 +238,7 @@ def _put_values(message: Any, flat: Array, dtype: DType) -> None:
     field = FIELDS[dtype.name]
     message.SetInParent()
     if dtype.kind == "c":
-        values = flat.view(dtype.numpy.type(0).real.dtype).tolist()
+        values = np.ascontiguousarray(flat).view(dtype.numpy.type(0).real.dtype).tolist()
     elif field == "half_val":
         values = flat.view(np.uint16).tolist()
     elif dtype.kind == "s":

@@ -105,9 +105,10 @@ class _Folding:
         return operations(node, shapes, 1) <= self.options.max_operations
 
     def _freed(self, node: Node) -> int:
-        """The bytes of the constants that nobody needs once the node is folded."""
+        """The bytes of the constants that nobody needs once the node is folded, as they are stored: one number may
+        stand for a whole tensor."""
         sources = {source for source, _ in node.inputs if self.work.is_only_taken_by(source.output(), node)}
-        return sum(_bytes(self._array(source)) for source in sources)
+        return sum(_stored(source) for source in sources)
 
     def _array(self, node: Node) -> Any:
         found = self.arrays.get(node)
@@ -167,6 +168,11 @@ def _is_stored_small(node: Node) -> bool:
 
 def _is_plain_type(dtype: Any) -> bool:
     return dtype.base.name not in ("resource", "variant")
+
+
+def _stored(node: Node) -> int:
+    value = node.attr_proto("value")
+    return 0 if value is None else value.tensor.ByteSize()
 
 
 def _bytes(array: Any) -> int:

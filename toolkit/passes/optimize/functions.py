@@ -53,6 +53,7 @@ def optimize_functions(
     changed: list[FunctionDef] = []
     came = graph
     names = list(graph.library)
+    pass_ = pass_.in_bodies(graph)
     for name in names:  # grows by functions that are made of parts of others
         body = editable_body(graph, name)
         if body is None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from toolkit.errors import GraphmillError
@@ -33,7 +33,9 @@ class InlineFunctions(Optimization):
     effects in branches or loops of Switch and Merge, which nothing outside of these can wait for.
 
     Attributes:
-        max_nodes: calls stay calls once the graph would have more nodes.
+        max_nodes: calls stay calls once the graph would have more nodes, and those of functions that would alone have
+            more, with all that they call in place: forty functions that each call the next one twice are a few lines,
+            and of 2^40 nodes a part would be no gain. The bodies of functions may together have as many again.
         kept_nodes: the most nodes of a function that is put in place although it stays as well, for the objects of a
             SavedModel need it: each call of it would add what is there already, and is optimized there.
     """
@@ -43,19 +45,27 @@ class InlineFunctions(Optimization):
     max_nodes: int = 100_000
     kept_nodes: int = 100_000
 
+    def in_bodies(self, graph: Graph) -> InlineFunctions:
+        """Functions share `max_nodes`: each that calls others may have as large a part, or nodes would add up."""
+        sizes = expansion(graph.library).nodes
+        calling = sum(sizes[name] > len(graph.library.function(name).node_def) for name in graph.library)
+        return replace(self, max_nodes=self.max_nodes // max(1, calling))
+
     def apply(self, graph: Graph) -> PassResult:
         """The report has `inlined`, how many calls were."""
         if not len(graph.library):
             return PassResult(graph, False, {"inlined": 0})
         work = Rewriting(graph, self.kept)
-        recursive = expansion(graph.library).recursive
+        expanded = expansion(graph.library)
         waiting = [node for node in work.graph if called(node) is not None]
         refused: set[str] = set()
         count = 0
         while waiting and len(work.graph) <= self.max_nodes:
             node = waiting.pop()
             ref = called(node)
-            if ref is None or ref.name in recursive or ref.name in refused or work.is_fed(node):
+            if ref is None or ref.name in expanded.recursive or ref.name in refused or work.is_fed(node):
+                continue
+            if expanded.nodes.get(ref.name, 0) > self.max_nodes:
                 continue
             if _stays(node, graph, ref.name):
                 continue

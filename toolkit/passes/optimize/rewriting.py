@@ -109,6 +109,10 @@ class Optimization:
     def apply(self, graph: Graph) -> PassResult:
         raise NotImplementedError
 
+    def in_bodies(self, graph: Graph) -> Optimization:
+        """The pass as it is applied to the functions of a graph: with options for one of many."""
+        return self
+
 
 class Rewriting:
     """A copy of a graph that is changed, with who uses what kept up to date.
