@@ -1,7 +1,7 @@
 """One HTML file that shows a graph without a network: data, layout engine and program are all inside.
 
 The data are columns (one list per attribute), JSON, compressed with gzip and written in base64, so that a graph of
-100,000 nodes stays small and is read in one go. What viewer.js reads:
+100,000 nodes stays small and is read in one go. What `assets/viewer` reads:
 
 | key | content |
 |---|---|
@@ -38,7 +38,8 @@ from toolkit.render.themes import THEMES, find_theme
 MOST_WITH_ATTRS = 20_000
 _LONG_ATTRIBUTE = 200
 _MOST_STRUCTURES = 12  # in the legend
-_PARTS = {"CSS": "viewer.css", "JS": "viewer.js", "GRAPHVIZ": "graphviz.js"}
+#: what the page's program is put together of; the last file starts it
+_PROGRAM = ("data", "scene", "looks", "dot", "drawing", "selection", "details", "search", "events", "start")
 
 
 def to_html(
@@ -67,8 +68,10 @@ def to_html(
     data["tensors"] = tensor_rows(model, weights)
     data["focused"] = min(focused, default=-1)
     data["path"] = None if path is None else sorted(path)
-    parts = {name: page.asset(file) for name, file in _PARTS.items()}
-    return page.make("viewer.html", model.title, data, **parts)
+    return page.make(
+        "viewer.html", model.title, data, CSS=page.asset("viewer.css"), GRAPHVIZ=page.asset("graphviz.js"),
+        JS=page.script(*(f"viewer/{name}.js" for name in _PROGRAM)),
+    )  # fmt: skip
 
 
 class _Strings:

@@ -15,6 +15,14 @@ def asset(name: str) -> str:
     return resources.files("toolkit.render").joinpath("assets", name).read_text(encoding="utf-8")
 
 
+def script(*names: str) -> str:
+    """The program of a page, of several files of the `assets` folder: what all pages begin with, then these, in order.
+
+    They see each other's names, and nothing else on the page does.
+    """
+    return '"use strict";\n(() => {\n' + "\n".join(map(asset, ("page.js", *names))) + "})();\n"
+
+
 def make(template: str, title: str, data: Any, **parts: str) -> bytes:
     """A page from a template of the `assets` folder.
 

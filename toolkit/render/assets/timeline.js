@@ -1,23 +1,16 @@
-"use strict";
 // The HTML view of a trace. Data comes from toolkit/render/timeline/html.py: columns of spans, lanes, totals by op.
 // Bars are drawn on a canvas, those of a row that fall on one pixel as one, so that large traces stay fluent.
-(() => {
-const $ = (id) => document.getElementById(id);
 const ROW = 18, GAP = 6, DEVICE = 20, AXIS = 24, LEFT = 150, RIGHT = 12;
 let D, S, theme, colours, order, tops = [], height = 0;
 let view = { from: 0, to: 1 }, selected = -1, chosenOp = -1, found = null, at = 0;
 
-async function unpack(base64) {
-  const bytes = Uint8Array.from(atob(base64), (c) => c.charCodeAt(0));
-  return JSON.parse(await new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).text());
-}
 async function start() {
   D = await unpack($("data").textContent.trim()); S = D.spans;
   D.length = Math.max(D.length, 1e-3);
   for (const name of Object.keys(D.themes)) $("theme").add(new Option(name, name, false, name === D.theme));
   if (D.theme === "light" && matchMedia("(prefers-color-scheme: dark)").matches) $("theme").value = "dark";
   $("summary").textContent = `${S.start.length.toLocaleString("en")} node runs in ${time(D.length)}; ${D.lanes.length} thread${D.lanes.length > 1 ? "s" : ""}`;
-  lay(); listen(); dye(); fit(); totals();
+  lay(); listen(); dyeAll(); fit(); totals();
   document.body.dataset.ready = "yes";
 }
 const text = (index) => D.strings[index];
@@ -41,11 +34,9 @@ function lay() {
 
 // -- looks ----------------------------------------------------------------------------------------------
 
-function dye() {
+function dyeAll() {
   theme = D.themes[$("theme").value];
-  const style = document.documentElement.style;
-  for (const [name, value] of [["back", theme.background], ["ink", theme.ink], ["muted", theme.muted], ["line", theme.cluster_border],
-    ["panel", theme.clusters[0]], ["strong", theme.strong]]) style.setProperty("--" + name, value);
+  dye(theme);
   const many = theme.distinct.length - 1;
   colours = D.totals.map((_, n) => (n < many ? theme.distinct[n] : theme.distinct[many]));
 }
@@ -195,7 +186,6 @@ function totals() {
     row.append(...cells); body.append(row);
   });
 }
-function say(message) { $("status").textContent = message; }
 
 // -- moving about ---------------------------------------------------------------------------------------
 
@@ -255,7 +245,6 @@ function search() {
   draw();
 }
 function nextMatch() { if (found?.size) { const all = [...found]; at = (at + 1) % all.length; select(all[at]); } }
-function help() { $("help").hidden = !$("help").hidden; $("help-button").setAttribute("aria-expanded", String(!$("help").hidden)); }
 
 function listen() {
   const chart = $("chart"), tip = $("tip");
@@ -296,7 +285,7 @@ function listen() {
     else if (e.key === "Escape") { $("search").value = ""; search(); chart.focus(); }
     e.stopPropagation();
   });
-  $("theme").onchange = () => { dye(); totals(); draw(); };
+  $("theme").onchange = () => { dyeAll(); totals(); draw(); };
   $("color").onchange = draw;
   $("fit").onclick = fit; $("zoom-in").onclick = () => zoom(1.5); $("zoom-out").onclick = () => zoom(1 / 1.5);
   $("help-button").onclick = help;
@@ -313,5 +302,4 @@ function listen() {
     if (run) { run(); e.preventDefault(); }
   });
 }
-start().catch((error) => { $("status").textContent = `This page cannot be shown: ${error.message}`; console.error(error); });
-})();
+start().catch(cannotBeShown);

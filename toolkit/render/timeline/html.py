@@ -22,7 +22,7 @@ from toolkit.render.timeline.lanes import lanes_of, short_device, totals_of
 def to_html(trace: Trace, theme: str = "light") -> bytes:
     """The page of a trace."""
     css = page.asset("viewer.css") + page.asset("timeline.css")
-    return page.make("timeline.html", trace.title, page_data(trace, theme), CSS=css, JS=page.asset("timeline.js"))
+    return page.make("timeline.html", trace.title, page_data(trace, theme), CSS=css, JS=page.script("timeline.js"))
 
 
 def page_data(trace: Trace, theme: str) -> dict[str, Any]:
