@@ -71,6 +71,12 @@ def _workloads() -> list[CudaWorkload]:
         name = f"transformer 12 x 768 training batch {batch} {precision}"
         found.append(CudaWorkload(name, Encoder(batch), precision, adam))
 
+    def decoder(batch: int, tokens: int, precision: str) -> None:
+        network = Encoder(batch, tokens=tokens, causal=True)
+        for what, optimizer in (("inference", None), ("training", adam)):
+            name = f"decoder 12 x 768, {tokens} tokens, {what} batch {batch} {precision}"
+            found.append(CudaWorkload(name, network, precision, optimizer))
+
     def recurrent_training(precision: str) -> None:
         name = f"LSTM 2 x 512, 100 steps, training batch 64 {precision}"
         found.append(CudaWorkload(name, Recurrent(), precision, adam))
@@ -104,6 +110,9 @@ def _workloads() -> list[CudaWorkload]:
     encoder(32, "f32")
     residual_training("f32")
     encoder_training(8, "f32")
+    for precision in ("tf32", "bf16"):
+        decoder(8, 512, precision)
+        decoder(4, 1024, precision)
     return found
 
 

@@ -1,4 +1,4 @@
-"""A transformer encoder as BERT's base model has it, from hidden vectors on (no table of words)."""
+"""A transformer as BERT's base model has it, from hidden vectors on (no table of words), or with GPT's mask."""
 
 from __future__ import annotations
 
@@ -19,6 +19,9 @@ class Encoder:
 
     For inference [batch * tokens, width] out of as much; in training the mean cross entropy of classes of the means
     over the tokens.
+
+    Attributes:
+        causal: a token sees those before it and itself only: -1e9 is added to the scores of the others.
     """
 
     batch: int = 8
@@ -27,6 +30,7 @@ class Encoder:
     heads: int = 12
     tokens: int = 128
     classes: int = 10
+    causal: bool = False
 
     @property
     def depth(self) -> int:
@@ -81,6 +85,8 @@ class Encoder:
         for layer in range(self.layers):
             query, key, value = (heads(dense(x, f"{layer}.{part}")) for part in ("query", "key", "value"))
             scores = gm.matmul(query, key, transpose_b=True) * size**-0.5
+            if self.causal:
+                scores = scores + gm.constant(np.triu(np.full((self.tokens, self.tokens), -1e9, np.float32), 1))
             joined = gm.transpose(gm.matmul(gm.softmax(scores), value), [0, 2, 1, 3])
             x = norm(x + dense(gm.reshape(joined, [-1, self.width]), f"{layer}.joined"), f"{layer}.first")
             wide = dense(x, f"{layer}.wide")
@@ -107,7 +113,7 @@ class Encoder:
         x = d["x"]
         for layer in range(self.layers):
             query, key, value = (heads(dense(x, f"{layer}.{part}")) for part in ("query", "key", "value"))
-            joined = functions.scaled_dot_product_attention(query, key, value)
+            joined = functions.scaled_dot_product_attention(query, key, value, is_causal=self.causal)
             joined = joined.transpose(1, 2).reshape(-1, self.width)
             x = norm(x + dense(joined, f"{layer}.joined"), f"{layer}.first")
             x = norm(x + dense(functions.gelu(dense(x, f"{layer}.wide")), f"{layer}.narrow"), f"{layer}.second")
@@ -134,7 +140,7 @@ class Encoder:
         x = d["x"]
         for layer in range(self.layers):
             query, key, value = (heads(dense(x, f"{layer}.{part}")) for part in ("query", "key", "value"))
-            joined = jax.nn.dot_product_attention(query, key, value).reshape(-1, self.width)
+            joined = jax.nn.dot_product_attention(query, key, value, is_causal=self.causal).reshape(-1, self.width)
             x = norm(x + dense(joined, f"{layer}.joined"), f"{layer}.first")
             wide = jax.nn.gelu(dense(x, f"{layer}.wide"), approximate=False)
             x = norm(x + dense(wide, f"{layer}.narrow"), f"{layer}.second")
@@ -145,7 +151,8 @@ class Encoder:
 
     def work(self, training: bool) -> Work:
         rows, dense = self.batch * self.tokens, 4 * self.width**2 + 2 * self.width * self._inner
-        flops = self.layers * (2.0 * rows * dense + 4.0 * rows * self.tokens * self.width)
+        seen = (self.tokens + 1) / 2 if self.causal else self.tokens
+        flops = self.layers * (2.0 * rows * dense + 4.0 * rows * seen * self.width)
         weights = self.layers * dense
         # Adam reads a weight and two slots, and writes all three
         return Work(flops * (3 if training else 1), 4.0 * (weights * (8 if training else 1) + 2 * rows * self.width))

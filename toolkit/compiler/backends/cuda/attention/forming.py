@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from toolkit.compiler.backends.cuda.attention.gradients import FoundGradients, factor_of, gradients_of
+from toolkit.compiler.backends.cuda.attention.masks import SELECTS, Known, Masked, causal
 from toolkit.compiler.backends.cuda.attention.operations import AttentionCall, AttentionGradientCall
 from toolkit.compiler.backends.cuda.attention.sides import (
     Placed,
@@ -54,10 +55,10 @@ def form_attention(
     found = [operation for operation in block if operation.op == "Softmax"]
     if not found:
         return
-    times = times_of(block, changes_variables)
+    times, known = times_of(block, changes_variables), Known()
     for softmax in found:
         if not refused(softmax):
-            _Forming(block, refused, times, wanted, softmax).run()
+            _Forming(block, refused, times, known, wanted, softmax).run()
 
 
 @dataclass
@@ -73,10 +74,10 @@ class _Forming:
     """One softmax, and what is around it."""
 
     def __init__(
-        self, block: Block, refused: Refused, times: dict[Operation, int],
+        self, block: Block, refused: Refused, times: dict[Operation, int], known: Known,
         wanted: Callable[[Attention], Attention | None], softmax: Operation,
     ):  # fmt: skip
-        self._block, self._refused, self._times, self._wanted = block, refused, times, wanted
+        self._block, self._refused, self._times, self._known, self._wanted = block, refused, times, known, wanted
         self._softmax = softmax
 
     def run(self) -> None:
@@ -90,7 +91,7 @@ class _Forming:
         before = self._scores()
         if before is None:
             return
-        first, mask, factor, members = before
+        first, masked, factor, members = before
         keys = sides_of(first, first.output)
         products = [(user, sides) for user in shares.users if (sides := sides_of(user, shares)) is not None]
         second = next(((user, sides) for user, sides in products if sides.rows.value is user.output), None)
@@ -98,12 +99,13 @@ class _Forming:
             return
         gradients = None
         if len(shares.users) > 1:
-            gradients = gradients_of(shares, second[0], keys, second[1], factor, self._is_beside)
+            known = self._known if masked.causal else None
+            gradients = gradients_of(shares, second[0], keys, second[1], factor, self._is_beside, known)
             if gradients is None or set(shares.users) - {second[0], *gradients.operations}:
                 return
         elif shares.users[second[0]] != 1:
             return
-        self._form([first, *members], second[0], keys, second[1], mask, factor, gradients)
+        self._form([first, *members], second[0], keys, second[1], masked, factor, gradients)
 
     # -- what is there
 
@@ -114,41 +116,51 @@ class _Forming:
             return False
         return self._times.get(operation) == self._times.get(softmax) and not self._refused(operation)
 
-    def _scores(self) -> tuple[Operation, Value | None, float, list[Operation]] | None:
+    def _scores(self) -> tuple[Operation, Masked, float, list[Operation]] | None:
         """The product that makes the scores, the mask, the scale, and the operations from the scale to the softmax."""
         members: list[Operation] = [self._softmax]
-        at, mask = self._alone(self._softmax.inputs[0], self._softmax), None
-        if at is not None and at.op in ADDS and len(at.inputs) == 2:
-            added = self._masked(at)
-            if added is None:
+        given = self._softmax.inputs[0]
+        at, masked = self._alone(given, self._softmax), Masked(given, None, False, [])
+        if at is not None and at.op in (*ADDS, "Sub", *SELECTS):
+            found = self._masked(at)
+            if found is None:
                 return None
-            members.insert(0, at)
-            scores, mask = added
-            at = self._alone(scores, at)
+            masked = found
+            members[:0] = masked.members
+            at = self._alone(masked.scores, masked.members[0])
         factor = None if at is None else factor_of(at)
         if at is not None and factor is not None:
             members.insert(0, at)
             at = self._alone(factor[0], at)
         if at is None or at.output.shape != self._softmax.output.shape:
             return None
-        return at, mask, 1.0 if factor is None else factor[1], members
+        return at, masked, 1.0 if factor is None else factor[1], members
 
     def _alone(self, value: Value, user: Operation) -> Call | None:
         """What makes a value that nobody else takes."""
         producer = value.producer
         return producer if isinstance(producer, Call) and value.sole_user is user else None
 
-    def _masked(self, add: Operation) -> tuple[Value, Value] | None:
-        """Scores and what is added to them: what a product, or a scale of one, makes for this alone is the scores."""
-        for scores, mask in (add.inputs, add.inputs[::-1]):
-            producer = self._alone(scores, add)
-            if producer is None or scores.shape != add.output.shape or mask.dtype != F32 or mask.shape is None:
-                continue
-            factor = factor_of(producer)
-            inner = producer if factor is None else self._alone(factor[0], producer)
-            if inner is not None and sides_of(inner, inner.output) is not None:
-                return scores, mask
+    def _masked(self, operation: Call) -> Masked | None:
+        """Scores and their mask."""
+        for scores, members in causal(operation, self._known):
+            if self._is_score(scores, members[0]):
+                return Masked(scores, None, True, members)
+        if operation.op not in ADDS or len(operation.inputs) != 2:
+            return None
+        for scores, mask in (operation.inputs, operation.inputs[::-1]):
+            if mask.dtype == F32 and mask.shape is not None and self._is_score(scores, operation):
+                return Masked(scores, mask, False, [operation])
         return None
+
+    def _is_score(self, value: Value, user: Operation) -> bool:
+        """Whether a product, or a scale of one, makes it for this alone."""
+        producer = self._alone(value, user)
+        if producer is None or value.shape != user.output.shape:
+            return False
+        factor = factor_of(producer)
+        inner = producer if factor is None else self._alone(factor[0], producer)
+        return inner is not None and sides_of(inner, inner.output) is not None
 
     # -- how it lies
 
@@ -191,9 +203,10 @@ class _Forming:
     # -- what it becomes
 
     def _form(
-        self, members: list[Operation], second: Operation, first: Sides, values: Sides, mask: Value | None,
+        self, members: list[Operation], second: Operation, first: Sides, values: Sides, seen: Masked,
         factor: float, gradients: FoundGradients | None,
     ) -> None:  # fmt: skip
+        mask = seen.mask
         q, k, v = self._read(first.rows), self._read(first.keys), self._read(values.keys)
         out = self._written(second, values.rows)
         shape = relations.shape(self._softmax.output)
@@ -222,11 +235,11 @@ class _Forming:
         mask_strides = strides.pop() if masked is not None else (0, 0, 0, 0)
         place: dict[str, Any] = {
             "sizes": tuple(sizes), "q_strides": strides[0], "k_strides": strides[1], "v_strides": strides[2],
-            "out_strides": strides[3], "mask_strides": mask_strides, "scale": factor, "causal": False,
+            "out_strides": strides[3], "mask_strides": mask_strides, "scale": factor, "causal": seen.causal,
         }  # fmt: skip
         asked = Attention(
             sizes, str(q.value.dtype), factor, strides[0], strides[1], strides[2], strides[3],
-            None if masked is None else mask_strides, statistics=gradients is not None,
+            None if masked is None else mask_strides, seen.causal, gradients is not None,
         )  # fmt: skip
         chosen = self._wanted(asked)
         if chosen is None:
@@ -279,12 +292,15 @@ class _Forming:
         """Take operations out, the last one first, and the changes of axes before them that nobody wants any more."""
         positions = self._block.positions()
         waiting = {value for operation in gone for value in operation.inputs}
+        known = {operation for value in waiting for operation in self._known.made_of(value)}
         for operation in sorted(gone, key=positions.__getitem__, reverse=True):
             self._block.erase(operation)
         while waiting:
             value = waiting.pop()
             producer = value.producer
-            if producer is None or producer.block is not self._block or value.is_needed or not is_of_axes(producer):
+            if producer is None or producer.block is not self._block or value.is_needed:
+                continue
+            if not is_of_axes(producer) and producer not in known:
                 continue
             waiting.update(producer.inputs)
             self._block.erase(producer)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from toolkit.compiler.backends.cuda.attention.masks import Known, masks_nothing
 from toolkit.compiler.backends.cuda.attention.sides import Side, Sides, sides_of
 from toolkit.compiler.backends.cuda.layout.moved_axes import numbers_of
 from toolkit.compiler.ir.operation import Operation
@@ -44,7 +45,13 @@ class FoundGradients:
 
 
 def gradients_of(
-    shares: Value, second: Operation, keys: Sides, values: Sides, factor: float, is_beside: Callable[[Operation], bool]
+    shares: Value,
+    second: Operation,
+    keys: Sides,
+    values: Sides,
+    factor: float,
+    is_beside: Callable[[Operation], bool],
+    known: Known | None,
 ) -> FoundGradients | None:
     """The gradients of an attention, if they are all that takes its softmax besides.
 
@@ -54,6 +61,7 @@ def gradients_of(
         keys, values: what is beside the scores in the first product, and beside the softmax in the second.
         factor: the scale of the scores.
         is_beside: whether an operation may be put together with the softmax.
+        known: numbers that are always the same, of scores with a causal mask.
     """
     found = [(each, sides) for each in shares.users if each is not second and (sides := sides_of(each, shares))]
     if len(found) != 1 or found[0][1].keys.value is not found[0][0].output:
@@ -88,6 +96,9 @@ def gradients_of(
     if _seen(d_shares):
         return None
     d_scores = last.output
+    while known and (masking := d_scores.sole_user) is not None and masks_nothing(masking, d_scores, known):
+        members.append(masking)
+        d_scores = masking.output
     if factor != 1.0:
         scaled = d_scores.sole_user
         found_factor = None if scaled is None else factor_of(scaled)
