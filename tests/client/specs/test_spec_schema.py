@@ -10,7 +10,10 @@ import pytest
 
 from tests.client.specs.test_spec_language import mistakes
 from toolkit.client.spec.document import SECTIONS
-from toolkit.formats.schema import ByKey, ByTag, Key, Kind, Lazy, ListOf, MapOf, Named, OneOf, Record
+from toolkit.formats.schema.choices import ByKey, ByTag, OneOf
+from toolkit.formats.schema.containers import Key, ListOf, MapOf, Record
+from toolkit.formats.schema.kinds import Kind
+from toolkit.formats.schema.named import Lazy, Named
 
 #: a value of each form that is right nowhere
 WRONG = {"mapping": {"qq": 1}, "list": [["qq"]], "text": "qq:qq qq", "number": -987654.5, "boolean": True}

@@ -14,7 +14,10 @@ from toolkit.client.spec.values import NAME, NAMES
 from toolkit.client.tensor import Tensor
 from toolkit.client.train.saver import Saver
 from toolkit.errors import did_you_mean
-from toolkit.formats.schema import Boolean, Integer, Key, Kind, MapOf, Number, OneOf, Record, Text
+from toolkit.formats.schema.choices import OneOf
+from toolkit.formats.schema.containers import Key, MapOf, Record
+from toolkit.formats.schema.kinds import Kind
+from toolkit.formats.schema.scalars import Boolean, Integer, Number, Text
 from toolkit.formats.tree import YamlItem
 from toolkit.graph.metagraph import GraphKeys, Signature
 

@@ -15,7 +15,7 @@ from toolkit.client.graph import Graph
 from toolkit.client.operation import Operation
 from toolkit.client.tensor import Tensor
 from toolkit.errors import GraphmillError, did_you_mean
-from toolkit.formats.schema import Mistakes
+from toolkit.formats.schema.mistakes import Mistakes
 from toolkit.formats.tree import Section, SpecError, YamlItem
 
 

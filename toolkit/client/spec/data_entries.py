@@ -32,19 +32,9 @@ from toolkit.client.spec.entries import entry, full_name, named
 from toolkit.client.spec.inputs import type_of
 from toolkit.client.spec.values import NAME, NAMES
 from toolkit.client.tensor import Tensor
-from toolkit.formats.schema import (
-    Anything,
-    Boolean,
-    ByKey,
-    DTypeName,
-    Integer,
-    Key,
-    ListOf,
-    MapOf,
-    Record,
-    Text,
-    one_or_more,
-)
+from toolkit.formats.schema.choices import ByKey, one_or_more
+from toolkit.formats.schema.containers import Key, ListOf, MapOf, Record
+from toolkit.formats.schema.scalars import Anything, Boolean, DTypeName, Integer, Text
 from toolkit.formats.tree import Section, YamlItem
 from toolkit.graph import dtypes
 from toolkit.graph.dtypes import DType

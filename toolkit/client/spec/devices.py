@@ -16,7 +16,9 @@ from typing import Any
 
 from toolkit.client.operation import Operation
 from toolkit.client.spec.builder import SpecBuilder
-from toolkit.formats.schema import ByKey, DeviceName, Integer, Key, ListOf, Record, Text
+from toolkit.formats.schema.choices import ByKey
+from toolkit.formats.schema.containers import Key, ListOf, Record
+from toolkit.formats.schema.scalars import DeviceName, Integer, Text
 from toolkit.formats.tree import Section, YamlItem
 from toolkit.graph.device import DeviceSpec
 

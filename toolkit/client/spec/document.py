@@ -27,7 +27,12 @@ from toolkit.client.spec.expand import Expander
 from toolkit.client.spec.values import NAMES, PLACEMENT
 from toolkit.client.variable_store import variable_scope
 from toolkit.errors import MultipleMistakesError
-from toolkit.formats.schema import Boolean, Integer, Json, Key, Kind, Mistakes, Record, Text, json_schema
+from toolkit.formats.schema.containers import Key, Record
+from toolkit.formats.schema.definitions import Json
+from toolkit.formats.schema.kinds import Kind
+from toolkit.formats.schema.mistakes import Mistakes
+from toolkit.formats.schema.named import json_schema
+from toolkit.formats.schema.scalars import Boolean, Integer, Text
 from toolkit.formats.tree import YamlItem
 from toolkit.graph.metagraph import MetaGraph
 

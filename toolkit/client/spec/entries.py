@@ -14,7 +14,11 @@ from toolkit.client.spec.functions import called_by_ops
 from toolkit.client.spec.values import NAME, NAMES, OPERAND, PLACEMENT
 from toolkit.client.variable_store import variable_scope
 from toolkit.errors import GraphError, did_you_mean
-from toolkit.formats.schema import Anything, ByKey, ByTag, Integer, Key, Kind, Lazy, ListOf, MapOf, OneOf, Record, Text
+from toolkit.formats.schema.choices import ByKey, ByTag, OneOf
+from toolkit.formats.schema.containers import Key, ListOf, MapOf, Record
+from toolkit.formats.schema.kinds import Kind
+from toolkit.formats.schema.named import Lazy
+from toolkit.formats.schema.scalars import Anything, Integer, Text
 from toolkit.formats.tree import Section, YamlItem, dtype_of
 from toolkit.graph import dtypes, opdefs
 

@@ -16,7 +16,8 @@ from typing import Any
 from toolkit.client.spec.parameters import Parameters
 from toolkit.errors import GraphmillError, did_you_mean
 from toolkit.formats import io
-from toolkit.formats.schema import Mistakes, form_of
+from toolkit.formats.schema.kinds import form_of
+from toolkit.formats.schema.mistakes import Mistakes
 from toolkit.formats.tree import SpecError, YamlItem, parse
 
 #: entries of one spec, written out

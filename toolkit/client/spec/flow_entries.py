@@ -35,7 +35,9 @@ from toolkit.client.spec.builder import FAILED, FollowError, Names, SpecBuilder
 from toolkit.client.spec.entries import NODES, build_nodes, entry, full_name, named, operand
 from toolkit.client.spec.values import NAME, OPERAND, SHAPE
 from toolkit.client.tensor import Tensor
-from toolkit.formats.schema import Boolean, DTypeName, Integer, Key, MapOf, OneOf, Record
+from toolkit.formats.schema.choices import OneOf
+from toolkit.formats.schema.containers import Key, MapOf, Record
+from toolkit.formats.schema.scalars import Boolean, DTypeName, Integer
 from toolkit.formats.tree import Section, YamlItem, dtype_of
 from toolkit.graph.dtypes import DType
 

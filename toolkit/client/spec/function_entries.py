@@ -33,7 +33,9 @@ from toolkit.client.spec.functions import BEING_MADE, SpecFunction, function_nam
 from toolkit.client.spec.inputs import type_of
 from toolkit.client.spec.values import NAME, OPERAND, SHAPE
 from toolkit.client.tensor import Tensor
-from toolkit.formats.schema import DTypeName, Key, ListOf, MapOf, OneOf, Record
+from toolkit.formats.schema.choices import OneOf
+from toolkit.formats.schema.containers import Key, ListOf, MapOf, Record
+from toolkit.formats.schema.scalars import DTypeName
 from toolkit.formats.tree import Section, YamlItem
 from toolkit.graph import opdefs
 from toolkit.graph.shape import UNKNOWN, Shape

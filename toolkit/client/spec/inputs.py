@@ -18,7 +18,9 @@ from toolkit.client.spec.values import (
 )  # fmt: skip
 from toolkit.client.spec.values import given as given_options
 from toolkit.client.variable_store import get_variable
-from toolkit.formats.schema import Anything, Boolean, ByTag, DTypeName, Integer, Key, ListOf, MapOf, Record
+from toolkit.formats.schema.choices import ByTag
+from toolkit.formats.schema.containers import Key, ListOf, MapOf, Record
+from toolkit.formats.schema.scalars import Anything, Boolean, DTypeName, Integer
 from toolkit.formats.tree import Section, YamlItem, dtype_of
 from toolkit.graph import dtypes
 from toolkit.graph.dtypes import DType

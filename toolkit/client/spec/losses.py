@@ -9,7 +9,9 @@ from toolkit.client import math_ops, nn_ops
 from toolkit.client.spec.builder import SpecBuilder
 from toolkit.client.spec.values import NAME, PLACEMENT
 from toolkit.client.tensor import Tensor
-from toolkit.formats.schema import Boolean, ByTag, Integer, Key, MapOf, Number
+from toolkit.formats.schema.choices import ByTag
+from toolkit.formats.schema.containers import Key, MapOf
+from toolkit.formats.schema.scalars import Boolean, Integer, Number
 from toolkit.formats.tree import Section, YamlItem
 from toolkit.graph import dtypes
 from toolkit.graph.metagraph import GraphKeys

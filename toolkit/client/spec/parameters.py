@@ -13,20 +13,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from toolkit.errors import GraphmillError, UsageError, did_you_mean
-from toolkit.formats.schema import (
-    Anything,
-    Boolean,
-    ByTag,
-    Integer,
-    Key,
-    Kind,
-    ListOf,
-    MapOf,
-    Mistakes,
-    Number,
-    OneOf,
-    Text,
-)  # fmt: skip
+from toolkit.formats.schema.choices import ByTag, OneOf
+from toolkit.formats.schema.containers import Key, ListOf, MapOf
+from toolkit.formats.schema.kinds import Kind
+from toolkit.formats.schema.mistakes import Mistakes
+from toolkit.formats.schema.scalars import Anything, Boolean, Integer, Number, Text
 from toolkit.formats.tree import Section, YamlItem, parse
 
 #: what a parameter may be

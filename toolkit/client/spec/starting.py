@@ -18,7 +18,9 @@ import fnmatch
 from toolkit.client.spec.builder import FAILED, FollowError, SpecBuilder
 from toolkit.client.spec.values import NAME, NAMES
 from toolkit.errors import did_you_mean
-from toolkit.formats.schema import Key, MapOf, OneOf, Record, Text
+from toolkit.formats.schema.choices import OneOf
+from toolkit.formats.schema.containers import Key, MapOf, Record
+from toolkit.formats.schema.scalars import Text
 from toolkit.formats.tree import YamlItem
 from toolkit.graph.metagraph import GraphKeys
 

@@ -17,7 +17,9 @@ from toolkit.client.train.averages import ExponentialMovingAverage
 from toolkit.client.train.global_step import get_or_create_global_step
 from toolkit.client.train.optimizer import Optimizer
 from toolkit.errors import did_you_mean
-from toolkit.formats.schema import Boolean, ByTag, Key, MapOf, Number, OneOf
+from toolkit.formats.schema.choices import ByTag, OneOf
+from toolkit.formats.schema.containers import Key, MapOf
+from toolkit.formats.schema.scalars import Boolean, Number
 from toolkit.formats.tree import Section, YamlItem
 from toolkit.graph.metagraph import GraphKeys
 

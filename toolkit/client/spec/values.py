@@ -9,22 +9,11 @@ from typing import Any
 from toolkit.client import initializers, layers, math_ops, nn_ops
 from toolkit.client.tensor import Tensor
 from toolkit.client.variable_store import Regularizer
-from toolkit.formats.schema import (
-    Anything,
-    Boolean,
-    ByTag,
-    DeviceName,
-    Integer,
-    Key,
-    Kind,
-    ListOf,
-    Named,
-    Number,
-    OneOf,
-    Record,
-    Text,
-    one_or_more,
-)  # fmt: skip
+from toolkit.formats.schema.choices import ByTag, OneOf, one_or_more
+from toolkit.formats.schema.containers import Key, ListOf, Record
+from toolkit.formats.schema.kinds import Kind
+from toolkit.formats.schema.named import Named
+from toolkit.formats.schema.scalars import Anything, Boolean, DeviceName, Integer, Number, Text
 from toolkit.formats.tree import Section, YamlItem
 
 NAME = Text(noun="a name")

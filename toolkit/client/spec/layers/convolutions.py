@@ -10,7 +10,8 @@ from toolkit.client.spec.layers.table import LayerCall, layer
 from toolkit.client.spec.layers.with_variables import WEIGHTS, weights
 from toolkit.client.spec.values import INITIALIZER, REGULARIZER, SIZES, initializer, regularizer
 from toolkit.client.tensor import Tensor
-from toolkit.formats.schema import Integer, Key, Text
+from toolkit.formats.schema.containers import Key
+from toolkit.formats.schema.scalars import Integer, Text
 
 _FILTERS = Key(Integer(1), "number of outputs", required=True)
 _LAST, _FIRST = "channels_last", "channels_first"

@@ -10,7 +10,9 @@ from toolkit.client.context import get_default_graph
 from toolkit.client.spec.layers.table import LayerCall, as_named, layer
 from toolkit.client.spec.values import ACTIVATION, ACTIVATIONS, NAME
 from toolkit.client.tensor import Tensor
-from toolkit.formats.schema import Boolean, Integer, Key, Number, OneOf, one_or_more
+from toolkit.formats.schema.choices import OneOf, one_or_more
+from toolkit.formats.schema.containers import Key
+from toolkit.formats.schema.scalars import Boolean, Integer, Number
 from toolkit.formats.tree import YamlItem
 
 _AXIS = Key(Integer(), "counted from the end where negative", default=-1)

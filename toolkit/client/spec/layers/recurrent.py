@@ -11,7 +11,8 @@ from toolkit.client.spec.layers.table import LayerCall, layer
 from toolkit.client.spec.values import ACTIVATION, INITIALIZER, NAME, activation, initializer
 from toolkit.client.tensor import Tensor
 from toolkit.client.variable_store import variable_scope
-from toolkit.formats.schema import Boolean, Integer, Key, Number, Text
+from toolkit.formats.schema.containers import Key
+from toolkit.formats.schema.scalars import Boolean, Integer, Number, Text
 from toolkit.formats.tree import Section
 
 _SEQUENCE, _LAST = "sequence", "last"

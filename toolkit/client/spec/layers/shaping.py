@@ -5,7 +5,8 @@ from __future__ import annotations
 from toolkit.client import array_ops, layers, math_ops
 from toolkit.client.spec.layers.table import LayerCall, as_named, layer
 from toolkit.client.tensor import Tensor
-from toolkit.formats.schema import DTypeName, Integer, Key, ListOf, Text
+from toolkit.formats.schema.containers import Key, ListOf
+from toolkit.formats.schema.scalars import DTypeName, Integer, Text
 from toolkit.formats.tree import dtype_of
 
 _AXIS = Key(Integer(), "counted from the end where negative", default=-1)

@@ -14,7 +14,7 @@ from toolkit.client import array_ops
 from toolkit.client.context import get_default_graph
 from toolkit.client.tensor import Tensor
 from toolkit.errors import GraphError
-from toolkit.formats.schema import Key
+from toolkit.formats.schema.containers import Key
 from toolkit.formats.tree import Section, YamlItem
 
 

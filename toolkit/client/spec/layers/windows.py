@@ -10,7 +10,9 @@ from toolkit.client.spec.layers.table import LayerCall, layer
 from toolkit.client.spec.layers.with_variables import WEIGHTS, weights
 from toolkit.client.spec.values import SIZE_PAIR
 from toolkit.client.tensor import Tensor
-from toolkit.formats.schema import Integer, Key, ListOf, Number, OneOf, Text
+from toolkit.formats.schema.choices import OneOf
+from toolkit.formats.schema.containers import Key, ListOf
+from toolkit.formats.schema.scalars import Integer, Number, Text
 from toolkit.formats.tree import Section
 
 _DATA_FORMAT = Key(Text(("NHWC", "NCHW")), "where the channels are", default="NHWC")

@@ -17,7 +17,9 @@ from toolkit.client.spec.values import (
 )  # fmt: skip
 from toolkit.client.tensor import Tensor
 from toolkit.client.variable_store import get_variable, variable_scope
-from toolkit.formats.schema import Boolean, Integer, Key, Number, OneOf, Text
+from toolkit.formats.schema.choices import OneOf
+from toolkit.formats.schema.containers import Key
+from toolkit.formats.schema.scalars import Boolean, Integer, Number, Text
 from toolkit.formats.tree import Section
 from toolkit.graph import dtypes
 
