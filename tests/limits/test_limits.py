@@ -13,7 +13,8 @@ from schemas.types_pb2 import DT_FLOAT
 from toolkit import client as c
 from toolkit.client import ops
 from toolkit.client.graph import Graph
-from toolkit.compiler.program import locate, step_of
+from toolkit.compiler.program_kernels import step_of
+from toolkit.compiler.steps import locate
 from toolkit.errors import DeadlineExceededError, InvalidArgumentError, ResourceExhaustedError, UsageError
 from toolkit.limits import account as accounting
 from toolkit.limits.account import Account

@@ -10,7 +10,7 @@ from toolkit.compiler.ir.operations.calls import Loop, Select, Test
 from toolkit.compiler.ir.operations.memory import Permute
 from toolkit.compiler.ir.traits import Trait
 from toolkit.compiler.ir.value import Value
-from toolkit.compiler.program import Role
+from toolkit.compiler.steps import Role
 
 
 def explain(emitted: Executable, notes: Sequence[str], guards: int) -> list[str]:

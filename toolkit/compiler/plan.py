@@ -23,8 +23,9 @@ from toolkit.compiler.ir.errors import NotSupportedError
 from toolkit.compiler.ir.operation import Operation
 from toolkit.compiler.pipeline.compile import backend_of
 from toolkit.compiler.pipeline.passes import THREADS
-from toolkit.compiler.program import Program, locate
+from toolkit.compiler.program import Program
 from toolkit.compiler.settings import Settings
+from toolkit.compiler.steps import locate
 from toolkit.compiler.transforms.batches import Shares, batch_of, is_share, part_of, piece_of, share_of
 from toolkit.compiler.turn import Turn
 from toolkit.errors import FailedPreconditionError, InternalError, InvalidArgumentError

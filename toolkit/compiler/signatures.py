@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from toolkit.compiler.program import Program, Role
+from toolkit.compiler.program import Program
+from toolkit.compiler.steps import Role
 from toolkit.errors import InvalidArgumentError
 from toolkit.graph.dtypes import DType
 

@@ -8,7 +8,8 @@ from typing import Any
 
 from toolkit.compiler.ir.operation import Operation
 from toolkit.compiler.plan import Plan, SharedPlan
-from toolkit.compiler.program import Program, Role
+from toolkit.compiler.program import Program
+from toolkit.compiler.steps import Role
 from toolkit.errors import InvalidArgumentError
 from toolkit.graph.node import Node
 from toolkit.kernels.context import RefVariable

@@ -10,7 +10,8 @@ import functools
 from collections.abc import Sequence
 from typing import Any, TypeAlias
 
-from toolkit.compiler.program import Program, Role, Step
+from toolkit.compiler.program import Program
+from toolkit.compiler.steps import Role, Step
 from toolkit.graph.frames import StaticFrame
 from toolkit.kernels.context import DEAD
 from toolkit.kernels.registry import Kind

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from toolkit.compiler.backends.base import HostSide
-from toolkit.compiler.program import Program, Role
+from toolkit.compiler.program import Program
+from toolkit.compiler.steps import Role
 from toolkit.graph.device import DeviceSpec
 from toolkit.kernels.device_memory import CopiesLater, DeviceMemory
 from toolkit.kernels.facts import stays_on_host

@@ -10,7 +10,8 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from toolkit.compiler.program import Program, Role, Step, as_outputs, dereference, locate
+from toolkit.compiler.program import Program
+from toolkit.compiler.steps import Role, Step, as_outputs, dereference, locate
 from toolkit.kernels.registry import Kind
 from toolkit.runtime.node_by_node import NodeByNode
 from toolkit.runtime.probes.base import Probe, looks

@@ -18,7 +18,8 @@ from typing import Any
 import numpy as np
 
 from toolkit.compiler.importer.effects import ASSIGNS, HANDLES, READERS, initialises, named_functions
-from toolkit.compiler.program import Program, Role
+from toolkit.compiler.program import Program
+from toolkit.compiler.steps import Role
 from toolkit.errors import GraphmillError
 from toolkit.graph.garbage import no_collection
 from toolkit.graph.kinds import NodeKind

@@ -6,8 +6,8 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from toolkit.compiler.program import Role, as_outputs, dereference, locate
 from toolkit.compiler.segments.schedule import ScheduledStep, StepSchedule
+from toolkit.compiler.steps import Role, as_outputs, dereference, locate
 from toolkit.errors import CancelledError
 from toolkit.kernels.context import DEAD
 from toolkit.kernels.registry import Kind

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from toolkit.compiler.program import ProgramKernels, Step
+from toolkit.compiler.program_kernels import ProgramKernels
+from toolkit.compiler.steps import Step
 from toolkit.formats.node_table import NodeTable
 from toolkit.formats.table_frames import TableFrames, find_frames
 from toolkit.formats.table_order import in_order

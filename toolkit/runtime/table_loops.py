@@ -17,7 +17,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from toolkit.compiler.program import ProgramKernels, Role, Step
+from toolkit.compiler.program import Program
+from toolkit.compiler.program_kernels import ProgramKernels
+from toolkit.compiler.steps import Role, Step
 from toolkit.formats.node_columns import CONTROL, NodeColumns, ints
 from toolkit.formats.table_frames import TableFrames, kinds_of_any_loop
 from toolkit.formats.table_needed import Needed
@@ -299,7 +301,7 @@ class _LoopMaker:
                 "_Retval", f"_retval_{place}", [leaving.output()],
                 attrs={"T": leaving.output_types[0].base, "index": place},
             )  # fmt: skip
-        program = self._kernels.program(graph)
+        program = Program.like(self._kernels, graph)
         for step in program.steps:
             types = [*step.node.input_types, *step.node.output_types]
             is_odd = step.role not in _ROLES or any(dtype.is_ref for dtype in types)

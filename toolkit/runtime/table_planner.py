@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toolkit.compiler.importer.effects import ASSIGNS, HANDLES, READERS
-from toolkit.compiler.program import Role, Step
+from toolkit.compiler.steps import Role, Step
 from toolkit.errors import GraphmillError
 from toolkit.formats.node_columns import CONTROL, ints
 from toolkit.formats.node_table import NodeTable

@@ -19,7 +19,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from toolkit.compiler.program import Program, Role, Step, as_outputs, dereference, locate
+from toolkit.compiler.program import Program
+from toolkit.compiler.steps import Role, Step, as_outputs, dereference, locate
 from toolkit.errors import AbortedError, CancelledError, InvalidArgumentError, OpError
 from toolkit.kernels.context import DEAD
 from toolkit.kernels.registry import Kind

@@ -14,7 +14,7 @@ from toolkit.compiler.ir.operations.calls import Test as LeaveUnless
 from toolkit.compiler.ir.text.arrays import SideTable, write_array
 from toolkit.compiler.ir.text.printer import print_block
 from toolkit.compiler.ir.value import Value
-from toolkit.compiler.program import step_of
+from toolkit.compiler.program_kernels import step_of
 from toolkit.graph import dtypes
 from toolkit.graph.graph import Graph
 from toolkit.runtime.session import Session

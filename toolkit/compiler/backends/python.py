@@ -8,7 +8,7 @@ from typing import Any
 from toolkit.compiler.ir.block import Block
 from toolkit.compiler.ir.operation import Operation
 from toolkit.compiler.ir.value import Value
-from toolkit.compiler.program import Step, as_outputs, dereference
+from toolkit.compiler.steps import Step, as_outputs, dereference
 
 
 def last_uses(block: Block) -> dict[Operation, list[Value]]:

@@ -14,7 +14,8 @@ from typing import Any
 
 from toolkit.compiler.ir.conditions import NONE, Conditions, Impossible, both
 from toolkit.compiler.ir.value import Value
-from toolkit.compiler.program import Program, Role
+from toolkit.compiler.program import Program
+from toolkit.compiler.steps import Role
 from toolkit.graph.frames import StaticFrame
 
 

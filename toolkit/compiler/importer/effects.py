@@ -9,8 +9,9 @@ from toolkit.compiler.context import RunningStep
 from toolkit.compiler.importer.control import UnstructuredError
 from toolkit.compiler.ir.block import Block
 from toolkit.compiler.ir.operations.calls import Loop, ReadVariable, Select, Test
-from toolkit.compiler.program import Program, Role, Step
+from toolkit.compiler.program import Program
 from toolkit.compiler.signatures import FunctionTypes, check_types
+from toolkit.compiler.steps import Role, Step
 from toolkit.errors import GraphmillError
 from toolkit.graph.attrs import FuncRef
 from toolkit.graph.node import Node

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from toolkit.compiler.ir.value import Value
-from toolkit.compiler.program import Step, as_outputs
+from toolkit.compiler.steps import Step, as_outputs
 from toolkit.errors import GraphmillError
 from toolkit.graph.infer import infer_node
 from toolkit.graph.shape import Shape

@@ -19,13 +19,7 @@ from typing import Any
 import numpy as np
 
 from toolkit.compiler.importer import lists
-from toolkit.compiler.importer.control import (
-    FrameLoop,
-    UnstructuredError,
-    branch_conditions,
-    item_order,
-    merge_rule,
-)
+from toolkit.compiler.importer.control import FrameLoop, UnstructuredError, branch_conditions, item_order, merge_rule
 from toolkit.compiler.importer.effects import HANDLES, callee, initialises, may_write
 from toolkit.compiler.importer.facts import (
     TENSORS,
@@ -46,8 +40,9 @@ from toolkit.compiler.ir.list_facts import Invariant, SharedListFacts
 from toolkit.compiler.ir.operation import Operation
 from toolkit.compiler.ir.operations.calls import Call, Dereference, ReadVariable, Select, Test
 from toolkit.compiler.ir.value import Value
-from toolkit.compiler.program import Program, Role, Step, as_outputs
+from toolkit.compiler.program import Program
 from toolkit.compiler.signatures import FunctionTypes
+from toolkit.compiler.steps import Role, Step, as_outputs
 from toolkit.errors import GraphmillError
 from toolkit.graph.attrs import FuncRef
 from toolkit.kernels import variables

@@ -14,7 +14,7 @@ from toolkit.compiler.ir.conditions import NONE, Conditions
 from toolkit.compiler.ir.list_facts import SharedListFacts, join
 from toolkit.compiler.ir.operations.calls import Loop
 from toolkit.compiler.ir.value import Value
-from toolkit.compiler.program import Role, Step
+from toolkit.compiler.steps import Role, Step
 
 if TYPE_CHECKING:
     from toolkit.compiler.importer.lift import Lifter

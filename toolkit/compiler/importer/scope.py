@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from toolkit.compiler.ir.conditions import NONE, Conditions, Impossible, both
 from toolkit.compiler.ir.value import Value
-from toolkit.compiler.program import Program, Step
+from toolkit.compiler.program import Program
+from toolkit.compiler.steps import Step
 
 #: of outputs that are on no branch, as nearly all are
 _ALWAYS: Sequence[Conditions] = (NONE,)

@@ -16,7 +16,7 @@ from toolkit.compiler.ir.conditions import Conditions
 from toolkit.compiler.ir.list_facts import ListFacts, SharedListFacts
 from toolkit.compiler.ir.operation import Operation
 from toolkit.compiler.ir.value import Value
-from toolkit.compiler.program import Step
+from toolkit.compiler.steps import Step
 
 
 def differences(first: Block, second: Block) -> Iterator[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from toolkit.compiler.ir.operation import Operation
-from toolkit.compiler.program import Step
+from toolkit.compiler.steps import Step
 from toolkit.errors import InternalError
 
 

@@ -20,7 +20,7 @@ from toolkit.compiler.ir.conditions import NONE, Conditions
 from toolkit.compiler.ir.fields import Declared, conditional, listed
 from toolkit.compiler.ir.traits import Trait
 from toolkit.compiler.ir.value import Value
-from toolkit.compiler.program import Step
+from toolkit.compiler.steps import Step
 
 if TYPE_CHECKING:
     from toolkit.compiler.ir.block import Block

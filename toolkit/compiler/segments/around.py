@@ -9,9 +9,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from toolkit.compiler.program import Program, Role, Step
+from toolkit.compiler.program import Program
 from toolkit.compiler.segments.parts import EMPTY, SegmentProgram, never
 from toolkit.compiler.segments.receives import receiving
+from toolkit.compiler.steps import Role, Step
 from toolkit.graph.frames import StaticFrame
 from toolkit.graph.graph import Graph
 from toolkit.graph.partitioned import RECV_OPS

@@ -11,9 +11,10 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from toolkit.compiler.program import Program, Role, Step
+from toolkit.compiler.program import Program
 from toolkit.compiler.segments.loops import loops_of, why_alone
 from toolkit.compiler.segments.waits import computes, transfer_of
+from toolkit.compiler.steps import Role, Step
 from toolkit.graph.expansion import called
 from toolkit.graph.partitioned import RECV_OPS
 from toolkit.kernels.registry import Kind

@@ -13,11 +13,12 @@ from dataclasses import dataclass
 
 from toolkit.compiler.importer.effects import HANDLES
 from toolkit.compiler.importer.lift import IDENTITIES
-from toolkit.compiler.program import Program, Role, Step
+from toolkit.compiler.program import Program
 from toolkit.compiler.segments.around import Around, Segment
 from toolkit.compiler.segments.loops import Loops, loops_of
 from toolkit.compiler.segments.parts import SegmentProgram
 from toolkit.compiler.segments.waits import CircularError, Together, Waits, is_free
+from toolkit.compiler.steps import Role, Step
 from toolkit.graph.node import Node
 from toolkit.kernels.registry import Kind
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from toolkit.compiler.program import Program, Role, Step
+from toolkit.compiler.program import Program
+from toolkit.compiler.steps import Role, Step
 from toolkit.graph.expansion import called
 from toolkit.graph.frames import StaticFrame
 from toolkit.graph.functions import FunctionLibrary

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from toolkit.compiler.program import Program, Role, Step, role_of
+from toolkit.compiler.program import Program
 from toolkit.compiler.segments.waits import NOTE, Analysis, CircularError
+from toolkit.compiler.steps import Role, Step, role_of
 from toolkit.graph.frames import assign_frames
 from toolkit.graph.graph import Graph
 from toolkit.graph.partitioned import RECV_OPS

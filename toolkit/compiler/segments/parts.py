@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from toolkit.compiler.program import Role, Step
+from toolkit.compiler.steps import Role, Step
 from toolkit.graph import dtypes
 from toolkit.graph.dtypes import DType
 from toolkit.graph.frames import StaticFrame

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from toolkit.compiler.program import Step
+from toolkit.compiler.steps import Step
 from toolkit.errors import GraphmillError
 from toolkit.kernels.context import Done
 

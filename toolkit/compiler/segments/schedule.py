@@ -11,8 +11,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from toolkit.compiler.program import Program, Step
+from toolkit.compiler.program import Program
 from toolkit.compiler.segments.around import Segment
+from toolkit.compiler.steps import Step
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,9 +12,9 @@ from dataclasses import replace
 from typing import Any
 
 from toolkit.compiler.context import RunningStep
-from toolkit.compiler.program import Role, Step
 from toolkit.compiler.segments.schedule import ScheduledPart, ScheduledResult, ScheduledStep, StepSchedule
 from toolkit.compiler.segments.waits import transfer_of
+from toolkit.compiler.steps import Role, Step
 from toolkit.graph.partitioned import RECV_OPS
 from toolkit.kernels.context import DEAD, RefVariable
 from toolkit.kernels.registry import Kind

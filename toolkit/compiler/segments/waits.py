@@ -16,8 +16,9 @@ from dataclasses import dataclass
 
 from toolkit.compiler.importer.effects import HANDLES
 from toolkit.compiler.importer.lift import IDENTITIES
-from toolkit.compiler.program import Program, Role, Step
+from toolkit.compiler.program import Program
 from toolkit.compiler.segments.loops import Loops, goes_around, loops_of, why_alone
+from toolkit.compiler.steps import Role, Step
 from toolkit.forks import free_in_children
 from toolkit.graph.frames import StaticFrame
 from toolkit.graph.partitioned import RECV_OPS

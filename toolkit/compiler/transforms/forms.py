@@ -20,7 +20,7 @@ import numpy as np
 from toolkit.compiler.ir.operation import Operation
 from toolkit.compiler.ir.operations.calls import call_of
 from toolkit.compiler.ir.value import Value
-from toolkit.compiler.program import as_outputs
+from toolkit.compiler.steps import as_outputs
 from toolkit.compiler.transforms.elements import ADDS, is_float
 from toolkit.kernels.tensors import F32
 

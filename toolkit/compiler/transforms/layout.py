@@ -25,7 +25,7 @@ from toolkit.compiler.ir.operation import Operation
 from toolkit.compiler.ir.operations.calls import Call
 from toolkit.compiler.ir.operations.memory import Alias, Permute
 from toolkit.compiler.ir.value import Value
-from toolkit.compiler.program import Step
+from toolkit.compiler.steps import Step
 from toolkit.compiler.transforms.elements import data_format, is_float
 from toolkit.graph.attrs import encode
 from toolkit.graph.node import Node

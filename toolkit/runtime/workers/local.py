@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from toolkit.compiler.pipeline.passes import THREADS
-from toolkit.compiler.program import Program, ProgramKernels, Role, role_of
+from toolkit.compiler.program import Program
+from toolkit.compiler.program_kernels import ProgramKernels
 from toolkit.compiler.segments.waits import Together
+from toolkit.compiler.steps import Role, role_of
 from toolkit.errors import AbortedError
 from toolkit.graph.device import DeviceSpec
 from toolkit.graph.graph import Graph

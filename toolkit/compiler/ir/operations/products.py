@@ -17,7 +17,7 @@ from toolkit.compiler.ir.post_ops import PostOp, post_operations
 from toolkit.compiler.ir.relations import Shape
 from toolkit.compiler.ir.traits import Trait
 from toolkit.compiler.ir.value import Value
-from toolkit.compiler.program import Step
+from toolkit.compiler.steps import Step
 
 
 @dataclass(frozen=True, slots=True)

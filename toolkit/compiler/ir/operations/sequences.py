@@ -12,7 +12,7 @@ from toolkit.compiler.ir.operation import Operation
 from toolkit.compiler.ir.relations import text
 from toolkit.compiler.ir.traits import Trait
 from toolkit.compiler.ir.value import Value
-from toolkit.compiler.program import Step
+from toolkit.compiler.steps import Step
 
 
 class SequenceKind(enum.Enum):

@@ -14,7 +14,7 @@ from toolkit.compiler.ir.text.classes import data_class, field_defaults
 from toolkit.compiler.ir.text.nodes import NodeWriter
 from toolkit.compiler.ir.text.opaque import Opaque
 from toolkit.compiler.ir.value import Value
-from toolkit.compiler.program import Step
+from toolkit.compiler.steps import Step
 from toolkit.graph.dtypes import DType
 
 _PLAIN = (bool, int, float, str, bytes, type(None))

@@ -12,7 +12,7 @@ from typing import Any
 
 from toolkit.compiler.ir.block import Block
 from toolkit.compiler.ir.operation import OPERATIONS, Operation
-from toolkit.compiler.program import Step
+from toolkit.compiler.steps import Step
 
 #: what stands in the text by itself, not as data
 _ELSEWHERE = frozenset({"outputs", "steps", "conditions"})

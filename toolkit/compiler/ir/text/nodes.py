@@ -18,7 +18,8 @@ from schemas.tensor_pb2 import TensorProto
 from toolkit.compiler.ir.text.arrays import SideTable
 from toolkit.compiler.ir.text.opaque import Opaque
 from toolkit.compiler.ir.text.tokens import TextError, Word, WordKind, Words, number_of, plain_text
-from toolkit.compiler.program import Step, step_of
+from toolkit.compiler.program_kernels import step_of
+from toolkit.compiler.steps import Step
 from toolkit.errors import GraphmillError
 from toolkit.graph import dtypes
 from toolkit.graph.attrs import FuncRef

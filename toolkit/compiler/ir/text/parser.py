@@ -20,7 +20,7 @@ from toolkit.compiler.ir.text.nodes import NodeReader
 from toolkit.compiler.ir.text.reader import FieldReader
 from toolkit.compiler.ir.text.tokens import Word, WordKind, Words, plain_text
 from toolkit.compiler.ir.value import Value
-from toolkit.compiler.program import Step
+from toolkit.compiler.steps import Step
 from toolkit.errors import did_you_mean
 from toolkit.graph.functions import FunctionLibrary
 

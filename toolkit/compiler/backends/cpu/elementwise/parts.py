@@ -14,7 +14,7 @@ from toolkit.compiler.ir.block import Block
 from toolkit.compiler.ir.operation import Operation
 from toolkit.compiler.ir.operations.memory import Part
 from toolkit.compiler.ir.value import Value
-from toolkit.compiler.program import as_outputs
+from toolkit.compiler.steps import as_outputs
 from toolkit.errors import GraphmillError
 from toolkit.kernels.cpu.memory.addresses import offset_in
 from toolkit.kernels.cpu.native.code import TYPES

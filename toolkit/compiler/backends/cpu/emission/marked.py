@@ -16,7 +16,7 @@ from toolkit.compiler.ir.block import Block
 from toolkit.compiler.ir.operation import Operation
 from toolkit.compiler.ir.operations.calls import Call, Dereference, Loop
 from toolkit.compiler.ir.value import Value
-from toolkit.compiler.program import Role
+from toolkit.compiler.steps import Role
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from toolkit.compiler.ir.operations.pools import Pool, PoolFunction, PoolGradien
 from toolkit.compiler.ir.operations.products import Convolution, ConvolutionWindows
 from toolkit.compiler.ir.post_ops import Apply, BinaryFunction, Combine, PostOp, UnaryFunction, post_ops_of
 from toolkit.compiler.ir.value import Value
-from toolkit.compiler.program import Step
+from toolkit.compiler.steps import Step
 from toolkit.compiler.transforms.elements import Frame
 from toolkit.kernels.cpu.memory.addresses import aligned, held
 from toolkit.kernels.cpu.onednn import memory

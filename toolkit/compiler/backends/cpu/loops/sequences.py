@@ -25,7 +25,7 @@ from toolkit.compiler.ir.operations.sequences import (
     TensorSequence,
 )
 from toolkit.compiler.ir.value import Value
-from toolkit.compiler.program import Step
+from toolkit.compiler.steps import Step
 from toolkit.kernels.cpu.native.code import TYPES
 
 #: op: what it does to which kind of sequence, the positions of its operands among the inputs, and of the element

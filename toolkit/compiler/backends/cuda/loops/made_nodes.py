@@ -10,7 +10,7 @@ import numpy as np
 from toolkit.compiler.ir.operation import Operation
 from toolkit.compiler.ir.operations.calls import Call
 from toolkit.compiler.ir.value import Value
-from toolkit.compiler.program import step_of
+from toolkit.compiler.program_kernels import step_of
 from toolkit.graph.graph import Graph
 from toolkit.graph.node import Node
 
