@@ -36,6 +36,18 @@ HOMES: dict[str, str] = {
         contrib.rnn.LSTMBlockFusedCell contrib.cudnn_rnn.CudnnCompatibleLSTMCell
         contrib.cudnn_rnn.CudnnCompatibleGRUCell
     """,
+    "toolkit.client.cudnn.layers": """
+        contrib.cudnn_rnn.CudnnLSTM contrib.cudnn_rnn.CudnnGRU contrib.cudnn_rnn.CudnnRNNTanh
+        contrib.cudnn_rnn.CudnnRNNRelu
+    """,
+    "toolkit.client.cudnn.saveables": """
+        contrib.cudnn_rnn.CudnnLSTMSaveable contrib.cudnn_rnn.CudnnGRUSaveable contrib.cudnn_rnn.CudnnRNNTanhSaveable
+        contrib.cudnn_rnn.CudnnRNNReluSaveable
+    """,
+    "toolkit.client.cudnn.conversions": """
+        contrib.cudnn_rnn.CudnnParamsFormatConverterLSTM contrib.cudnn_rnn.CudnnParamsFormatConverterGRU
+        contrib.cudnn_rnn.CudnnParamsFormatConverterTanh contrib.cudnn_rnn.CudnnParamsFormatConverterRelu
+    """,
     "toolkit.client.cells.stacked": """
         contrib.rnn.stack_bidirectional_rnn contrib.rnn.stack_bidirectional_dynamic_rnn
         contrib.rnn.transpose_batch_time contrib.rnn.best_effort_input_batch_size
