@@ -26,9 +26,11 @@ for unknown sizes, or null for an unknown rank.
     variables   [{name, dtype, shape, trainable: bool or null, used: bool or null}]
     costs       {flops, peak_bytes, unknown, signatures: {key: {flops, peak_bytes, parameters, weight_bytes, unknown}}}
                 for a batch of 1, of the costliest signature or of all nodes; `unknown` lists what could not be counted
-                (recursion, say): with any, the numbers are "at least". null for graphs that are broken or huge
+                (recursion, say): with any, the numbers are "at least". null for graphs that are broken, and for
+                those of over 200,000 nodes that have to be looked at node by node: MetaGraphDefs and SavedModels,
+                text and JSON, names that are not ASCII, calls without an end
     broken      what keeps the graph from being loaded (an input that leads nowhere, a name twice, a cycle), or null;
-                graphs that are huge are not looked at, and `validate` finds more
+                of such large ones the same are not looked at, and `validate` finds more
     constants   {nodes, elements, bytes}: Const nodes, those of functions included
     devices     {device: count of nodes}; nodes without a device are not counted
     frames      {loop frame: count of Enter nodes}

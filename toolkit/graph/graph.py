@@ -233,9 +233,7 @@ class Graph:
             back = NEXT_ITERATION_OPS if node.op in MERGE_OPS else ()
             sources = [src for src, _ in node.inputs if src.op not in back] + node.control_inputs
             node = next(s for s in sources if pending[s.id])
-        names = [n.name for n in reversed(trail[seen[node.id] :])]
-        shown = names if len(names) <= 6 else [*names[:5], f"... ({len(names) - 5} more)"]
-        raise GraphError("the graph has a cycle outside a loop: " + " -> ".join([*shown, names[0]]), node=names[0])
+        raise cycle_error([n.name for n in reversed(trail[seen[node.id] :])])
 
     # -- changing ----------------------------------------------------------------------------------------
 
@@ -550,6 +548,16 @@ def link(nodes: Iterable[Node], by_name: Mapping[str, Node]) -> None:
             if node.control_inputs:
                 raise GraphError(f"its data input '{text}' comes after a control input", node=node.name)
             node.inputs.append(Output(src, index))
+
+
+def cycle_error(names: list[str]) -> GraphError:
+    """What is said of a cycle outside a loop.
+
+    Args:
+        names: of its nodes, each before one that reads it.
+    """
+    shown = names if len(names) <= 6 else [*names[:5], f"... ({len(names) - 5} more)"]
+    return GraphError("the graph has a cycle outside a loop: " + " -> ".join([*shown, names[0]]), node=names[0])
 
 
 def node_to_proto(node: Node) -> node_def_pb2.NodeDef:

@@ -27,7 +27,7 @@ from toolkit.graph.values.evaluator import Evaluator, is_foldable
 from toolkit.graph.values.value import Value
 
 #: how often a loop's Merge may change its mind before its shape is given up
-_MAX_MERGE_UPDATES = 12
+MAX_MERGE_UPDATES = 12
 #: of how many nodes that differ in the values of their inputs alone what came of them is kept
 _MOST_ALIKE = 4
 
@@ -153,6 +153,23 @@ class ShapeMap(Mapping[Output, Shape]):
     def constant(self, output: Output) -> Any:
         """The value of an output when it is known before running (see `toolkit.graph.values`)."""
         return None if output in self._fed else self._values(output)
+
+    def values_of(self, node: Node) -> list[Value | None]:
+        """What is known of the values of a node's outputs before running; nothing where values are not followed."""
+        return [self._values.value(Output(node, i)) for i in range(len(self.of(node)))] if is_foldable(node.op) else []
+
+    def compared(self, node: Node) -> list[Any] | None:
+        """The known values of a node's outputs, to see whether they change.
+
+        Raises:
+            GraphmillError: its attributes do not say how many outputs it has.
+        """
+        return [self.constant(Output(node, i)) for i in range(node.num_outputs)] if is_foldable(node.op) else None
+
+    def is_recalled(self, node: Node) -> bool:
+        """Whether what is known of a node would be found again for others like it, its values among that: of others
+        values are looked for when somebody asks for them (`Alike`)."""
+        return self._shapes[node].values is not None
 
     def handle(self, output: Output) -> HandleData | None:
         """The shapes and types of what a resource or variant handle holds, when known."""
@@ -423,15 +440,15 @@ def _settle_loops(graph: Graph, shapes: ShapeMap, order: list[Node], strict: boo
         place = heapq.heappop(pending)
         queued.discard(place)
         node = order[place]
-        before, value = shapes.of(node), _value(shapes, node)
+        before, value = shapes.of(node), shapes.compared(node)
         shapes.forget(node)
         after = shapes.visit(node, strict=strict)
         if node.op in MERGE_OPS and after != before:
             updates[node] = updates.get(node, 0) + 1
-            if updates[node] > _MAX_MERGE_UPDATES:
+            if updates[node] > MAX_MERGE_UPDATES:
                 after = [UNKNOWN, Shape(())]
                 shapes.store(node, after, {})
-        if after != before or _value(shapes, node) != value:
+        if after != before or shapes.compared(node) != value:
             if not has_all:
                 has_all = True
                 readers.clear()
@@ -439,11 +456,6 @@ def _settle_loops(graph: Graph, shapes: ShapeMap, order: list[Node], strict: boo
                     for source, _ in reader.inputs:
                         readers.setdefault(source.id, []).append(position[reader.id])
             push(node)
-
-
-def _value(shapes: ShapeMap, node: Node) -> Any:
-    """The known values of a node's outputs, to see whether they change."""
-    return [shapes.constant(Output(node, i)) for i in range(node.num_outputs)] if is_foldable(node.op) else None
 
 
 def _common(known: list[Shape]) -> Shape:

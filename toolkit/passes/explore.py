@@ -21,9 +21,9 @@ from toolkit.graph.infer import ShapeMap, infer
 from toolkit.graph.metagraph import MetaGraph
 from toolkit.graph.node import Node, Output
 from toolkit.graph.shapes.calls import Calls
-from toolkit.graph.shapes.nested import infer_nested
 from toolkit.graph.tensorref import parse_input
-from toolkit.passes.measure import Cost, Measured, measure
+from toolkit.passes.body_costs import Cost, constant_bytes
+from toolkit.passes.measure import Measured, Survey, measure
 
 Report = dict[str, Any]
 LARGEST = 10
@@ -158,9 +158,9 @@ def costs(model: Model, batch: int = 1, signature: str | None = None) -> Report:
         UsageError: there is no such signature.
     """
     key = default_signature(model, signature)
-    calls = Calls()
-    measured = measure(model.graph, batch=batch, within=_within(model.meta, key), calls=calls)
-    return _costs(model, measured, batch, key, calls)
+    calls, survey = Calls(), Survey(model.graph)
+    measured = measure(model.graph, batch=batch, roots=_roots(model.meta, key), survey=survey, calls=calls)
+    return _costs(model, measured, batch, key, calls, survey)
 
 
 def default_signature(model: Model, asked: str | None) -> str | None:
@@ -184,27 +184,24 @@ def default_signature(model: Model, asked: str | None) -> str | None:
     return _SERVING if _SERVING in keys else sorted(keys)[0]
 
 
-def _within(meta: MetaGraph, key: str | None) -> list[Node] | None:
-    """The nodes that a signature needs."""
+def _roots(meta: MetaGraph, key: str | None) -> list[str] | None:
+    """The names of the nodes that a signature asks for, as far as there are any; None for the whole graph."""
     if key is None:
         return None
-    graph = meta.graph
     names = {parse_input(tensor).node for tensor in meta.signatures[key].output_tensors().values()}
-    roots = [node for name in names if (node := graph.get(name)) is not None]
-    found = {root.id for root in roots}
-    for root in roots:
-        found |= queries.reachable(root, None)
-    return [graph.nodes[i] for i in sorted(found)]
+    return [name for name in names if name in meta.graph]
 
 
 def add_costs(message: Any, report: Report) -> None:
     """Add to the report of a graph (`toolkit.formats.summary`) what one run of it costs; takes the message apart.
 
-    `costs` is null for a graph that cannot be measured: a broken one, or one of over _MANY nodes. `broken` says why no
-    runtime takes the graph, where that was seen on the way: an input that leads nowhere, a name twice, a cycle.
+    `costs` is null for a graph that cannot be measured: a broken one, or one of over _MANY nodes that would have to be
+    looked at one by one. `broken` says why no runtime takes the graph, where that was seen on the way: an input that
+    leads nowhere, a name twice, a cycle.
     """
     report["costs"] = report["broken"] = None
-    if report["nodes"] + sum(function["nodes"] for function in report["functions"]) > _MANY:
+    is_large = report["nodes"] + sum(function["nodes"] for function in report["functions"]) > _MANY
+    if is_large and not isinstance(message, Graph):
         return
     try:
         if isinstance(message, MetaGraphDef):
@@ -213,13 +210,16 @@ def add_costs(message: Any, report: Report) -> None:
             meta = MetaGraph(message)
         else:
             meta = MetaGraph(graphdef.from_proto(message))
-        meta.graph.topological_order()
+        survey = Survey(meta.graph)
     except GraphmillError as error:
         report["broken"] = str(error)
         return
+    calls = Calls()
     try:
-        signatures = _signature_costs(meta, 1, Calls())
-        whole = None if signatures else measure(meta.graph)
+        if not survey.infer_columns(calls) and is_large:
+            return
+        signatures = _signature_costs(meta, 1, calls, survey)
+        whole = None if signatures else measure(meta.graph, survey=survey, calls=calls)
     except GraphmillError:
         return
     if whole is not None:
@@ -235,17 +235,19 @@ def add_costs(message: Any, report: Report) -> None:
     }
 
 
-def _signature_costs(meta: MetaGraph, batch: int, calls: Calls) -> dict[str, Report]:
-    """What each signature costs, with what it reads."""
-    graph = meta.graph
+def _signature_costs(meta: MetaGraph, batch: int, calls: Calls, survey: Survey) -> dict[str, Report]:
+    """What each signature costs, with what it reads.
+
+    Args:
+        survey: of the graph.
+    """
+    asked = {key: _roots(meta, key) for key in meta.signatures if not key.startswith("__")}
+    asked = {key: roots for key, roots in asked.items() if roots}
+    if asked:
+        survey.infer(calls)
     found: dict[str, Report] = {}
-    shapes: ShapeMap | None = None
-    for key in meta.signatures:
-        within = _within(meta, key)
-        if not within or key.startswith("__"):
-            continue
-        shapes = infer_nested(graph, calls) if shapes is None else shapes
-        one = measure(graph, batch=batch, within=within, shapes=shapes, calls=calls)
+    for key, roots in asked.items():
+        one = measure(meta.graph, batch=batch, roots=roots, survey=survey, calls=calls)
         found[key] = {
             "flops": one.total.flops,
             "peak_bytes": one.peak_bytes,
@@ -256,9 +258,9 @@ def _signature_costs(meta: MetaGraph, batch: int, calls: Calls) -> dict[str, Rep
     return found
 
 
-def _costs(model: Model, measured: Measured, batch: int, signature: str | None, calls: Calls) -> Report:
+def _costs(model: Model, measured: Measured, batch: int, signature: str | None, calls: Calls, survey: Survey) -> Report:
     graph = model.graph
-    signatures = _signature_costs(model.meta, batch, calls)
+    signatures = _signature_costs(model.meta, batch, calls, survey)
     by_op = sorted(measured.by_op.items(), key=lambda item: (-item[1].flops, -item[1].bytes, item[0]))
     return {
         "signature": signature,
@@ -275,10 +277,14 @@ def _costs(model: Model, measured: Measured, batch: int, signature: str | None, 
 
 def _largest(graph: Graph) -> list[Report]:
     """The constants with the most bytes, those of functions included."""
-    found: list[tuple[int, str, str]] = []
-    for node in graph.nodes:
-        if node.op == "Const" and node.base is not None and "value" in node.base.attr:
-            found.append((node.base.attr["value"].tensor.ByteSize(), node.name, ""))
+    constants = None
+    if graph.unmade is not None:
+        from toolkit.passes.measure_table import largest_constants
+
+        constants = largest_constants(graph, LARGEST)
+    if constants is None:
+        constants = graph.nodes_of(("Const",))
+    found = [(size, node.name, "") for node in constants if (size := constant_bytes(node)) is not None]
     for name in graph.library:
         for definition in graph.library.function(name).node_def:
             if definition.op == "Const" and "value" in definition.attr:
@@ -297,7 +303,7 @@ def tree(model: Model, batch: int = 1, signature: str | None = None) -> Report:
         GraphError: the graph has a cycle or an unknown op.
         UsageError: there is no such signature.
     """
-    measured = measure(model.graph, batch=batch, within=_within(model.meta, default_signature(model, signature)))
+    measured = measure(model.graph, batch=batch, roots=_roots(model.meta, default_signature(model, signature)))
     scopes: dict[str, Cost] = measured.by_scope or {"": measured.total}
     root: Report = {"name": "", **scopes[""].as_json(), "unknown": measured.unknown, "children": []}
     by_name: dict[str, Report] = {"": root}

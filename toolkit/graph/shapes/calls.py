@@ -107,5 +107,17 @@ class Calls:
         """Note what a call returns of which there is no more to find."""
         self._known[key] = found
 
+    def copy(self) -> Calls:
+        """What is known by now, to go on with; `take` brings back what is found then."""
+        other = Calls()
+        other.take(self)
+        return other
+
+    def take(self, other: Calls) -> None:
+        """Know what another one knows, which nobody may use any more."""
+        self.depth, self.is_cut, self._nodes_left = other.depth, other.is_cut, other._nodes_left
+        self.cuts, self._partly_known = dict(other.cuts), dict(other._partly_known)
+        self._known, self._libraries = dict(other._known), set(other._libraries)
+
     def _cut(self, key: tuple[Any, ...]) -> tuple[Any, ...]:
         return key, self.depth >= MAX_DEPTH // 2

@@ -302,6 +302,13 @@ def looks_at_nodes(op: str) -> bool:
     return not is_local(op) and function is not None and function.__module__ != f"{__package__}.functional"
 
 
+def looks_at_sources(op: str) -> bool:
+    """Whether the shape function of an op, if it looks at nodes, looks at op and attributes of those that its inputs
+    come from and at nothing else: a queue, a table, a list of texts."""
+    function = find(op)
+    return function is None or function.__module__ in (f"{__package__}.data_flow", f"{__package__}.io")
+
+
 @functools.cache
 def _local_modules() -> frozenset[str]:
     import toolkit.graph.shapes as package

@@ -9,14 +9,12 @@ from typing import TYPE_CHECKING
 from toolkit.errors import GraphmillError
 from toolkit.formats.summary import object_variables
 from toolkit.graph.metagraph import tensor_parts
-from toolkit.graph.node import Node
 from toolkit.graph.tensorref import parse_input
+from toolkit.passes.body_costs import VARIABLES
 from toolkit.passes.measure import Measured, measure
 
 if TYPE_CHECKING:
     from toolkit.passes.validate.subject import Subject
-
-_VARIABLES = frozenset({"Variable", "VariableV2", "VarHandleOp"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +47,7 @@ def _parameters(subject: Subject) -> int:
     objects = object_variables(subject.proto)
     if objects:
         return sum(variable.elements or 0 for variable in objects if variable.used is not False)
-    variables = [node for node in subject.graph.nodes if node.op in _VARIABLES]
+    variables = [node for node in subject.graph.nodes if node.op in VARIABLES]
     if variables:
         # handles of one shared name are one variable
         shapes = {
@@ -75,27 +73,15 @@ def _flops(subject: Subject) -> tuple[int, list[str]]:
     try:
         for signature in subject.proto.signature_def.values():
             outputs = [name for info in signature.outputs.values() for name in tensor_parts(info).values()]
-            names = {parse_input(name).node for name in outputs}
-            roots = [node for name in names if (node := graph.get(name)) is not None]
+            roots = {name for output in outputs if (name := parse_input(output).node) in graph}
             if roots:
-                found.append(measure(graph, within=_ancestors(roots), calls=subject.calls))
+                found.append(measure(graph, roots=roots, calls=subject.calls))
         if not found:
             found.append(measure(graph, calls=subject.calls))
     except GraphmillError:
         return 0, []
     reasons = dict.fromkeys(reason for measured in found for reason in measured.unknown)
     return max(measured.total.flops for measured in found), list(reasons)
-
-
-def _ancestors(roots: list[Node]) -> list[Node]:
-    queue = list(roots)
-    seen = {node.id for node in queue}
-    for node in queue:
-        for source in (*(src for src, _ in node.inputs), *node.control_inputs):
-            if source.id not in seen:
-                seen.add(source.id)
-                queue.append(source)
-    return queue
 
 
 def _bytes(subject: Subject) -> int:
