@@ -25,7 +25,7 @@ from toolkit.target.target import Target
 
 
 @dataclass(slots=True)
-class Form:
+class NodeForm:
     """What the steps of nodes of one kind have in common.
 
     Attributes:
@@ -67,9 +67,9 @@ class ProgramKernels:
         self.defining = defining
         self.target = target
         self.copies = copies
-        self._forms: dict[NodeKind, Form] = {}
+        self._forms: dict[NodeKind, NodeForm] = {}
 
-    def form(self, node: Node) -> Form:
+    def form(self, node: Node) -> NodeForm:
         """What a node's step has in common with those of other nodes."""
         kind = node.kind
         if kind is None or not kind.is_shared or node.op in node.graph.library:
@@ -80,7 +80,7 @@ class ProgramKernels:
             found = self._forms[kind] = self._form(node)
         return found
 
-    def fill(self, step: Step, form: Form) -> None:
+    def fill(self, step: Step, form: NodeForm) -> None:
         """Give a step its kernel, or its constant."""
         node = step.node
         if form.is_built:
@@ -142,8 +142,8 @@ class ProgramKernels:
             form.entry, form.is_dynamic = self._entry(node), is_dynamic(node)
         return self._built(node, form)
 
-    def _form(self, node: Node) -> Form:
-        return Form(role_of(node.op), node.input_types, node.num_outputs, _forwards_references(node))
+    def _form(self, node: Node) -> NodeForm:
+        return NodeForm(role_of(node.op), node.input_types, node.num_outputs, _forwards_references(node))
 
     def _entry(self, node: Node) -> Kernel:
         """The kernel of a node; see `Program`."""
@@ -153,7 +153,7 @@ class ProgramKernels:
                 return replace(own, factory=through_copies(own))
         return registry.get(node, self.device_type, defining=self.defining)
 
-    def _built(self, node: Node, form: Form) -> Callable[..., Any]:
+    def _built(self, node: Node, form: NodeForm) -> Callable[..., Any]:
         entry = form.entry
         assert entry is not None
         try:
