@@ -55,6 +55,7 @@ class RecurrentLayer(Operation):
         weights: of the cell, the same in every step.
         length: steps, which may be fewer than the sequence has.
         batch_major_input, batch_major_output: whether a sequence is [batch, time, channels].
+        backward: it goes from the last step to the first; h of each stands where its input does.
         shares: where it is machine code of our own, the examples of each thread: the first, and the one behind the
             last; else it is a primitive.
     """
@@ -67,6 +68,7 @@ class RecurrentLayer(Operation):
     length: int
     batch_major_input: bool = False
     batch_major_output: bool = False
+    backward: bool = False
     shares: tuple[tuple[int, int], ...] = ()
 
     def computed_by(self) -> str | None:

@@ -33,13 +33,16 @@ Lowering = Callable[..., bool]
 _CHANNELS_LAST = Layout(channels_first=False)
 _lowerings: dict[str, Lowering] = {}
 #: what few programs have: lowered by a module that is imported when one does, and registers its lowerings then
-_IMPORTED = dict.fromkeys(
-    (
-        "Conv2DBackpropInput", "Conv3DBackpropInputV2", "Conv2DBackpropFilter", "Conv3DBackpropFilterV2",
-        "DepthwiseConv2dNativeBackpropInput", "DepthwiseConv2dNativeBackpropFilter", "MaxPoolGrad",
+_IMPORTED = {
+    **dict.fromkeys(("CudnnRNN", "CudnnRNNV2", "CudnnRNNV3"), "toolkit.compiler.backends.cpu.recurrent.networks"),
+    **dict.fromkeys(
+        (
+            "Conv2DBackpropInput", "Conv3DBackpropInputV2", "Conv2DBackpropFilter", "Conv3DBackpropFilterV2",
+            "DepthwiseConv2dNativeBackpropInput", "DepthwiseConv2dNativeBackpropFilter", "MaxPoolGrad",
+        ),
+        "toolkit.compiler.backends.cpu.learning.training",
     ),
-    "toolkit.compiler.backends.cpu.learning.training",
-)  # fmt: skip
+}  # fmt: skip
 P = ParamSpec("P")
 
 

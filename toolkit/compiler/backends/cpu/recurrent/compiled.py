@@ -44,7 +44,7 @@ def compile_layers(block: Block, threads: int, target: Target) -> None:
         return
     can_spread = threads > 1 and bool(openmp_symbols(*OPENMP))
     for operation in block.operations:
-        if not isinstance(operation, RecurrentLayer):
+        if not isinstance(operation, RecurrentLayer) or operation.backward:
             continue
         batch = _batch(operation)
         work = batch * operation.length * operation.weights.multiplications

@@ -30,7 +30,7 @@ from toolkit.kernels.cpu.onednn.primitive import FORWARD_INFERENCE, Arg, Descrip
 from toolkit.kernels.tensors import F32
 from toolkit.target.thresholds import PrimitiveThresholds
 
-_LEFT_TO_RIGHT = 1  # dnnl_unidirectional_left2right
+_FORWARD, _BACKWARD = 1, 2  # dnnl_unidirectional_left2right, dnnl_unidirectional_right2left
 #: oneDNN's names
 _PRIMITIVES: dict[type[RecurrentLayer], str] = {
     LstmLayer: "lstm_forward", GruLayer: "gru_forward", LinearBeforeResetGruLayer: "lbr_gru_forward",
@@ -61,11 +61,12 @@ def _write_primitive(emitter: Emitter, operation: RecurrentLayer) -> None:
     after = [state if last else None] * states
     peepholes = memory.dense((1, 1, 3, weights.units), F32) if weights.peepholes is not None else None
     of_lstm = [peepholes, None] if is_lstm else []  # no projection
+    way = _BACKWARD if operation.backward else _FORWARD
     with alone(batch * weights.multiplications, emitter.target.threads.product_in_loops):
         # all of oneDNN's code for GRUs is called "ref"; it is products by gemm with compiled gates, and no slower
         # than the LSTM that is called "brgemm"
         primitive = make(
-            operation, _PRIMITIVES[type(operation)], FORWARD_INFERENCE, _LEFT_TO_RIGHT, source, *before,
+            operation, _PRIMITIVES[type(operation)], FORWARD_INFERENCE, way, source, *before,
             any_layout(shapes[0], F32), any_layout(shapes[1], F32), *of_lstm, memory.dense(shapes[2], F32), target,
             *after, 0, allow_reference=True,
         )  # fmt: skip
