@@ -34,7 +34,7 @@ CONTRIB = (
     "slim.model_analyzer", "slim.summaries", "slim.nets.alexnet", "slim.nets.inception", "slim.nets.overfeat",
     "slim.nets.resnet_utils", "slim.nets.resnet_v1", "slim.nets.resnet_v2", "slim.nets.vgg", "learn",
     "learn.datasets", "learn.datasets.base", "learn.datasets.mnist", "learn.preprocessing", "signal", "feature_column",
-    "tensorboard.plugins.projector", "tpu", "quantize", "staging",
+    "tensorboard.plugins.projector", "tpu", "quantize", "staging", "graph_editor",
 )  # fmt: skip
 _PLAIN = (bool, int, float, str, bytes, type(None))
 

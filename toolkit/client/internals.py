@@ -55,6 +55,14 @@ class OperationInternals(GraphElement):
 
     _id_value = _id
 
+    @property
+    def _original_op(self) -> None:
+        """What it was made in the place of, which nothing here keeps; programs set it to None."""
+
+    @_original_op.setter
+    def _original_op(self, op: Any) -> None:
+        pass
+
     def _set_attr(self, attr_name: str, attr_value: Any) -> None:
         """Set an attribute, by an AttrValue message."""
         self.node.attrs[attr_name] = decode(attr_value)

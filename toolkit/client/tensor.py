@@ -147,9 +147,9 @@ class Tensor(TensorInternals):
         self.graph.shapes.refine(self.output, wanted)
 
     def consumers(self) -> list[Operation]:
-        """The operations that take it as a data input, in graph order."""
+        """The operations that take it as a data input, in graph order, once for each input that it is."""
         endpoint = self.output
-        return [op for op in self.graph.get_operations() if endpoint in op.node.inputs]
+        return [op for op in self.graph.get_operations() for end in op.node.inputs if end == endpoint]
 
     def eval(self, feed_dict: Mapping[Any, Any] | None = None, session: Any = None) -> Any:
         """Its value, computed by the default session (or `session`).

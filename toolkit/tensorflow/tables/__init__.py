@@ -46,4 +46,5 @@ FAMILIES = (
     "contrib_columns",
     "contrib_learn",
     "contrib_images",
+    "graph_editor",
 )
