@@ -91,6 +91,12 @@ def _split_first(block: Block, to: Compilation) -> None:
     split_first(block, to.excluded_by_name, may_change_variables)
 
 
+def _share_rows(block: Block, to: Compilation) -> None:
+    from toolkit.compiler.backends.cuda.fusion.shared_products import share_rows
+
+    share_rows(block, to.excluded_by_name, may_change_variables)
+
+
 def _place_parts(block: Block, to: Compilation) -> None:
     from toolkit.compiler.backends.cuda.parts.in_place import place_parts
 
@@ -169,6 +175,7 @@ CUDA_PASSES: Sequence[Pass] = (
     Pass("gather_kernels", _gather_kernels),
     Pass("lower_precision_of_gpus", _lower_precision_of_gpus, finds=lambda block, to: to.settings.narrow is not None),
     Pass("lower_float8", _lower_float8, finds=lambda block, to: to.settings.float8),
+    Pass("share_rows", _share_rows),
     Pass("place_parts", _place_parts),
     Pass("gather_updates", _gather_updates),
 )  # fmt: skip

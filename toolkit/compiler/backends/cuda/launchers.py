@@ -6,13 +6,14 @@ That takes the operation's inputs, in the order of its fields, and gives its out
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from toolkit.compiler.backends.cuda.attention.launchers import ATTENTION_LAUNCHERS
 from toolkit.compiler.backends.cuda.conditionals.host_numbers import HostNumber, launch_host_number
+from toolkit.compiler.backends.cuda.fusion.shared_products import SharedProducts
 from toolkit.compiler.backends.cuda.layout.strided_operations import StridedProduct
 from toolkit.compiler.backends.cuda.loops.collected import COLLECTED_LAUNCHERS
 from toolkit.compiler.backends.cuda.operations import (
@@ -34,9 +35,11 @@ from toolkit.kernels.cuda.device import CudaDevice
 from toolkit.kernels.cuda.filters import Folding
 from toolkit.kernels.cuda.memory import GpuArray
 from toolkit.kernels.cuda.nn import batch_norm, channel_sums
+from toolkit.kernels.cuda.prepared import Prepared
 from toolkit.kernels.cuda.products import multiply
 from toolkit.kernels.cuda.strided_products import multiply_strided
 from toolkit.kernels.gpu import nests, row_nests
+from toolkit.kernels.gpu.join import joined
 from toolkit.kernels.gpu.nests import FusedKernel, NestOperand
 from toolkit.kernels.gpu.nn_conv import layers
 from toolkit.kernels.gpu.optimizers import update_together
@@ -95,6 +98,27 @@ def _strided_product(device: CudaDevice, operation: StridedProduct) -> Launch:
         out = device.empty(shape, dtype)
         multiply_strided(device, product, a, b, out, bias=bias, name=name)
         return [out]
+
+    return launch
+
+
+def _shared_products(device: CudaDevice, operation: SharedProducts) -> Launch:
+    product, name = operation.product, operation.activation
+    shape, dtype, count = operation.output.shape or (), operation.output.dtype, len(operation.matrices)
+    step = product.stride_out * dtype.itemsize
+    kept = [Prepared(("beside", count, part)) for part in ("matrices", "biases")]
+
+    def beside(which: Prepared, arrays: Sequence[GpuArray], size: int) -> GpuArray | None:
+        """Arrays one behind the other, kept while they stay."""
+        flat = [array.reshaped((size,)) for array in arrays]
+        return which.of(device, arrays, lambda: joined(device, flat, 0)) if arrays else None
+
+    def launch(a: GpuArray, *given: GpuArray) -> list[GpuArray]:
+        matrices = beside(kept[0], given[:count], product.k * product.n)
+        biases = beside(kept[1], given[count:], product.n)
+        out = device.empty((count * product.stride_out,), dtype)
+        multiply_strided(device, product, a, matrices, out, bias=biases, name=name)
+        return [out.viewed(dtype, shape, number * step) for number in range(count)]
 
     return launch
 
@@ -171,6 +195,7 @@ LAUNCHERS: dict[type, Callable[[CudaDevice, Any], Launch]] = {
     FusedRowsCall: _rows,
     LibraryProduct: _product,
     StridedProduct: _strided_product,
+    SharedProducts: _shared_products,
     LibraryConvolution: _convolution,
     ChannelMoments: _moments,
     ChannelGradients: _norm_sums,

@@ -20,7 +20,8 @@ from toolkit.compiler.ir.value import Value
 from toolkit.compiler.transforms.elements import ADDS, is_channels_first
 from toolkit.compiler.transforms.patterns import activation_of
 
-_TYPES = ("float16", "bfloat16", "float32", "float64")
+#: of factors that the library has
+PRODUCT_TYPES = ("float16", "bfloat16", "float32", "float64")
 _BATCHED = ("BatchMatMul", "BatchMatMulV2")
 _BIASES = ("BiasAdd", "BiasAddV1", *ADDS)
 
@@ -63,7 +64,7 @@ def _is_product(operation: Operation) -> bool:
     out = operation.output
     if any(value.shape is None or value.dtype is None or 0 in value.shape for value in (a, b, out)):
         return False
-    if out.dtype.name not in _TYPES or a.dtype != out.dtype or b.dtype != out.dtype:
+    if out.dtype.name not in PRODUCT_TYPES or a.dtype != out.dtype or b.dtype != out.dtype:
         return False
     if operation.op == "MatMul":
         return len(a.shape or ()) == len(b.shape or ()) == 2
