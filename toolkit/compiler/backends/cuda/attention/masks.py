@@ -19,7 +19,7 @@ from toolkit.compiler.importer.facts import TENSORS
 from toolkit.compiler.ir.operation import Operation
 from toolkit.compiler.ir.operations.calls import Call
 from toolkit.compiler.ir.value import Value
-from toolkit.compiler.program import as_outputs
+from toolkit.compiler.steps import as_outputs
 from toolkit.compiler.transforms.elements import ADDS
 from toolkit.kernels.registry import Kind
 from toolkit.kernels.variables import on_host
