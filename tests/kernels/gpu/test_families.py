@@ -66,6 +66,7 @@ def test_gradients_are_those_of_the_cpu(family: str) -> None:
                 assert known.allocations > 0
     for here, there in zip(*results, strict=True):
         unit = tolerance.unit() if here.dtype == np.float32 else float(np.finfo(np.float64).eps)
+        # as many roundings as terms
         np.testing.assert_allclose(there, here, rtol=0, atol=ROUNDINGS * unit * max(np.abs(here).max(), 1))
 
 
