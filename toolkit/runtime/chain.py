@@ -19,11 +19,12 @@ from toolkit.compiler.segments.scheduling import schedule_of
 from toolkit.forks import free_in_children
 from toolkit.runtime.failures import root_cause
 from toolkit.runtime.probes.base import Manner, Probe, manner_of
+from toolkit.runtime.propagation import Task
 from toolkit.runtime.rendezvous import LocalRendezvous
 from toolkit.runtime.scheduled import run_scheduled
 from toolkit.runtime.segmented import SegmentedExecutor
 from toolkit.runtime.step import DeviceStep
-from toolkit.runtime.tokens import Completion, Task, TokenExecution
+from toolkit.runtime.tokens import Completion, TokenExecution
 
 
 @runtime_checkable

@@ -14,7 +14,7 @@ from toolkit.kernels.registry import Kind
 from toolkit.runtime.probes.base import looks
 from toolkit.runtime.rendezvous import present
 from toolkit.runtime.step import DeviceStep
-from toolkit.runtime.tokens import merge, switch
+from toolkit.runtime.switching import merge, switch
 
 
 def run_scheduled(

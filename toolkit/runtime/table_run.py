@@ -24,9 +24,9 @@ from toolkit.kernels.context import DEAD, RefVariable
 from toolkit.kernels.variables import Variable
 from toolkit.runtime.once import KNOWN_BYTES, MADE_BYTES, TIMES, TooMuchError, is_pure
 from toolkit.runtime.step import DeviceStep
+from toolkit.runtime.switching import merge, switch
 from toolkit.runtime.table_loops import LoopExecution, Tally
 from toolkit.runtime.table_plan import RowAction, TablePlan
-from toolkit.runtime.tokens import merge, switch
 
 #: rows whose columns are made lists of together, and after which is looked whether the step is cancelled
 _CHUNK = 1024

@@ -12,7 +12,6 @@ the kernel is worth the trip: its result then comes back as that of an asynchron
 from __future__ import annotations
 
 import time
-from collections import deque
 from collections.abc import Iterator, Sequence
 from queue import SimpleQueue
 from typing import Any, TypeAlias
@@ -25,19 +24,18 @@ from toolkit.errors import AbortedError, CancelledError, InvalidArgumentError, O
 from toolkit.kernels.context import DEAD
 from toolkit.kernels.registry import Kind
 from toolkit.limits.account import charging, current
-from toolkit.runtime.dataflow import Action, FrameInfo, FrameState, IterationState, NodeItem, lay_out
+from toolkit.runtime.dataflow import Action, lay_out
 from toolkit.runtime.inter_op import HEAVY_NS, timed
 from toolkit.runtime.node_by_node import NodeByNode
 from toolkit.runtime.probes.base import looks
+from toolkit.runtime.propagation import Propagation, Task
 from toolkit.runtime.step import DeviceStep
 from toolkit.runtime.stuck import why
+from toolkit.runtime.switching import merge, switch, switch_n
 
-# node, frame, iteration, is dead
-Task = tuple[NodeItem, FrameState, IterationState, bool]
 # whose it is, the task, and its outputs or error; no task: the step is cancelled
 Completion: TypeAlias = "tuple[TokenExecution, Task | None, Any]"
 
-_CHOICES = tuple(np.int32(i) for i in range(16))  # the second output of a Merge
 _PURE, _SWITCH, _MERGE = int(Action.PURE), int(Action.SWITCH), int(Action.MERGE)
 _NEXT, _CONSTANT = int(Action.NEXT_ITERATION), int(Action.CONSTANT)
 
@@ -58,7 +56,7 @@ class TokenExecutor(NodeByNode):
         return TokenExecution(self, arguments, running).run()
 
 
-class TokenExecution:
+class TokenExecution(Propagation):
     """One execution.
 
     Args:
@@ -73,19 +71,16 @@ class TokenExecution:
         running: DeviceStep,
         completions: SimpleQueue[Completion] | None = None,
     ):
+        super().__init__(executor.layouts)
         self.executor = executor
-        self.layouts: dict[str, FrameInfo] = executor.layouts
         self.roots = executor.roots
         self.result_steps = executor.result_steps
         self.arguments = arguments
         self.running = running
         self.results: list[Any] = [None] * executor.num_results
         self.references: list[Step] = []
-        self.ready: deque[Task] = deque()
         self.completions: SimpleQueue[Completion] = SimpleQueue() if completions is None else completions
         self.waiting = 0  # kernels under way elsewhere: asynchronous ones, and those in other threads
-        self.root = FrameState(self.layouts[""], None, None)
-        self.frames: dict[tuple[int, int, str], FrameState] = {}
         self.error: BaseException | None = None
         self.probe = running.probe if looks(running.probe) else None
         self.pool = running.pool
@@ -336,7 +331,7 @@ class TokenExecution:
                     raise
                 return None
             case Role.SWITCH:
-                return switch(inputs) if step.node.op != "_SwitchN" else _switch_n(step, inputs)
+                return switch(inputs) if step.node.op != "_SwitchN" else switch_n(step, inputs)
             case Role.MERGE:
                 return merge(inputs, is_dead)
             case Role.CONSTANT:
@@ -392,148 +387,6 @@ class TokenExecution:
         pool.submit(running.device_name, work)
         return None
 
-    # -- propagation -------------------------------------------------------------------------------------
-
-    def _propagate(self, task: Task, outputs: Sequence[Any], is_dead: bool) -> None:
-        node, frame, iteration, _ = task
-        match node.role:
-            case Role.NEXT_ITERATION:
-                if not is_dead:  # deadness stops here: the loop is over
-                    if iteration.number < frame.last:
-                        self._activate(node, outputs, False, frame, frame.iterations[iteration.number + 1])
-                    elif frame.num_live >= frame.parallel:
-                        frame.next_roots.append((node, outputs[0]))
-                    else:
-                        following = self._start_iteration(frame)
-                        self._activate(node, outputs, False, frame, following)
-            case Role.EXIT:
-                if is_dead:
-                    if iteration.number == frame.last:
-                        frame.dead_exits.append(node)
-                else:
-                    assert frame.parent is not None and frame.parent_iteration is not None
-                    self._activate(node, outputs, False, frame.parent, frame.parent_iteration)
-            case Role.TRIGGER:  # deadness stops here, too: what follows waits for branches that may not be taken
-                self._activate(node, outputs, False, frame, iteration)
-            case Role.ENTER:
-                child = self._child_frame(node, frame, iteration)
-                if node.is_constant:
-                    child.invariants.append((node, outputs[0]))
-                    for each in list(child.iterations.values()):
-                        self._activate(node, outputs, is_dead, child, each)
-                else:
-                    self._activate(node, outputs, is_dead, child, child.iterations[0])
-                child.pending_enters -= 1
-                self._clean_up(child, child.iterations.get(0))
-            case _:
-                self._activate(node, outputs, is_dead, frame, iteration)
-        iteration.outstanding -= 1
-        if iteration.outstanding == 0:
-            self._clean_up(frame, iteration)
-
-    def _activate(
-        self, node: NodeItem, outputs: Sequence[Any], is_dead: bool, frame: FrameState, iteration: IterationState
-    ) -> None:
-        """Hand the outputs to the consumers and queue those that become ready."""
-        pending, dead = iteration.pending, iteration.dead
-        if node.data_edges:
-            inputs = iteration.inputs
-            for consumer, local, position, index in node.data_edges:
-                value = outputs[index]
-                if value is DEAD:
-                    dead[local] += 1
-                inputs[position] = value
-                left = pending[local] = pending[local] - 1
-                if not left:
-                    iteration.outstanding += 1
-                    self.ready.append((consumer, frame, iteration, dead[local] > 0))
-        for consumer, local in node.control_edges:
-            if is_dead:
-                dead[local] += 1
-            left = pending[local] = pending[local] - 1
-            if not left:
-                iteration.outstanding += 1
-                self.ready.append((consumer, frame, iteration, dead[local] > 0))
-        if node.merge_edges:
-            self._activate_merges(node, outputs, frame, iteration)
-
-    def _activate_merges(
-        self, node: NodeItem, outputs: Sequence[Any], frame: FrameState, iteration: IterationState
-    ) -> None:
-        """A merge is ready at its first live input, or when all are dead; and when its control inputs are there."""
-        pending, dead = iteration.pending, iteration.dead
-        for consumer, local, position, index in node.merge_edges:
-            all_dead = False
-            if position < 0:
-                pending[local] -= 2
-                all_dead = dead[local] == consumer.num_inputs
-                is_ready = pending[local] == 0 or (pending[local] == 1 and all_dead)
-            elif outputs[index] is DEAD:
-                dead[local] += 1
-                # A dead Enter makes its Merge dead at once: no NextIteration will ever follow.
-                all_dead = dead[local] == consumer.num_inputs or node.role is Role.ENTER
-                is_ready = pending[local] == 1 and all_dead
-            else:
-                if not pending[local] & 1:  # another live input came first
-                    continue
-                iteration.inputs[position] = outputs[index]
-                pending[local] -= 1
-                is_ready = pending[local] == 0
-            if is_ready:
-                iteration.outstanding += 1
-                self.ready.append((consumer, frame, iteration, all_dead and bool(pending[local] & 1)))
-
-    # -- frames and iterations ---------------------------------------------------------------------------
-
-    def _child_frame(self, enter: NodeItem, frame: FrameState, iteration: IterationState) -> FrameState:
-        name = enter.frame_name
-        key = (id(frame), iteration.number, name)
-        child = self.frames.get(key)
-        if child is None:
-            child = self.frames[key] = FrameState(self.layouts[name], frame, iteration)
-            iteration.outstanding_frames += 1
-        return child
-
-    def _start_iteration(self, frame: FrameState) -> IterationState:
-        frame.last += 1
-        frame.num_live += 1
-        following = frame.iterations[frame.last] = IterationState(frame.last, frame.layout)
-        frame.dead_exits.clear()  # only those of the last iteration count
-        roots, frame.next_roots = frame.next_roots, []
-        for node, value in roots:
-            self._activate(node, (value,), False, frame, following)
-        for node, value in frame.invariants:
-            self._activate(node, (value,), value is DEAD, frame, following)
-        return following
-
-    def _clean_up(self, frame: FrameState, iteration: IterationState | None) -> None:
-        """Drop iterations that are over, start deferred ones, and leave the frame when all are done."""
-        if frame.parent is None or frame.parent_iteration is None:
-            return
-        while iteration is not None and self._is_done(frame, iteration):
-            number = iteration.number
-            del frame.iterations[number]
-            frame.num_live -= 1
-            if frame.next_roots:
-                self._start_iteration(frame)
-            iteration = frame.iterations.get(number + 1)
-        if frame.num_live or frame.pending_enters:
-            return
-        parent, outer = frame.parent, frame.parent_iteration
-        self.frames.pop((id(parent), outer.number, frame.layout.static.name), None)
-        for node in frame.dead_exits:
-            self._activate(node, [DEAD], True, parent, outer)
-        frame.dead_exits = []
-        outer.outstanding_frames -= 1
-        self._clean_up(parent, outer)
-
-    def _is_done(self, frame: FrameState, iteration: IterationState) -> bool:
-        if iteration.outstanding or iteration.outstanding_frames:
-            return False
-        if iteration.number == 0:
-            return frame.pending_enters == 0
-        return iteration.number - 1 not in frame.iterations
-
 
 class _Done:
     """What an asynchronous kernel calls, once, from any thread, when it has its outputs or failed."""
@@ -551,32 +404,3 @@ class _Done:
 def _names(step: Step) -> list[str]:
     """The names of a node's inputs."""
     return [f"{src.name}:{index}" if index else src.name for src, index in step.node.inputs]
-
-
-def switch(inputs: Sequence[Any]) -> Sequence[Any]:
-    """The outputs of a Switch.
-
-    Raises:
-        InvalidArgumentError: what decides is no scalar.
-    """
-    data, predicate = inputs
-    if predicate.__class__ is not np.bool_ and getattr(predicate, "shape", ()) != ():
-        raise InvalidArgumentError(f"The second input must be a scalar, but it has shape {list(predicate.shape)}")
-    return (DEAD, data) if predicate else (data, DEAD)
-
-
-def _switch_n(step: Step, inputs: Sequence[Any]) -> Sequence[Any]:
-    data, index = inputs[0], int(inputs[1])
-    outputs = [DEAD] * step.num_outputs
-    outputs[index if 0 <= index < len(outputs) else -1] = data
-    return outputs
-
-
-def merge(inputs: Sequence[Any], is_dead: bool) -> Sequence[Any]:
-    """The outputs of a Merge: its first live input, and which that is."""
-    if is_dead:
-        return (DEAD, DEAD)
-    for position, value in enumerate(inputs):
-        if value is not None and value is not DEAD:
-            return (value, _CHOICES[position] if position < len(_CHOICES) else np.int32(position))
-    raise AssertionError("a merge was ready without a live input")
