@@ -5,7 +5,8 @@ from __future__ import annotations
 from schemas.graph_pb2 import GraphDef
 from toolkit.formats.protoscan import varint_bytes
 from toolkit.graph import opdefs
-from toolkit.graph.graph import Graph, node_to_proto
+from toolkit.graph.graph import Graph
+from toolkit.graph.nodedefs import node_to_proto
 from toolkit.graph.kinds import NodeKind
 
 #: so many small nodes are joined to a piece, which is then written at once

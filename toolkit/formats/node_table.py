@@ -12,7 +12,8 @@ from toolkit.formats.node_columns import NodeColumns, chunks, ints
 from toolkit.formats.protoscan import varint_bytes
 from toolkit.formats.table_check import is_sound
 from toolkit.graph import opdefs
-from toolkit.graph.graph import Graph, node_to_proto
+from toolkit.graph.graph import Graph
+from toolkit.graph.nodedefs import node_to_proto
 from toolkit.graph.node import Node, Output, node_of_kind
 
 if TYPE_CHECKING:

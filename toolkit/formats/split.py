@@ -22,7 +22,8 @@ from toolkit.errors import FormatError
 from toolkit.formats import graphdef, io, metagraph, protoscan, savedmodel
 from toolkit.formats.detect import ModelKind
 from toolkit.formats.riegeli import RecordWriter
-from toolkit.graph.graph import Graph, node_to_proto
+from toolkit.graph.graph import Graph
+from toolkit.graph.nodedefs import node_to_proto
 from toolkit.graph.metagraph import MetaGraph
 from toolkit.graph.node import Node
 

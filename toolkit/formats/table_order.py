@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from toolkit.formats.node_columns import CONTROL, NodeColumns, ints
 from toolkit.formats.node_table import NodeTable
-from toolkit.graph.graph import cycle_error
+from toolkit.graph.order import cycle_error
 from toolkit.graph.node import MERGE_OPS, NEXT_ITERATION_OPS
 
 #: how far a node has been looked at: entered, and done

@@ -17,7 +17,7 @@ from toolkit.formats.kind_bytes import KindReader
 from toolkit.formats.node_columns import CONTROL, Kinds, ints
 from toolkit.formats.node_table import NodeTable
 from toolkit.formats.protoscan import varint_bytes
-from toolkit.graph.graph import node_to_proto
+from toolkit.graph.nodedefs import node_to_proto
 from toolkit.graph.kinds import NodeKind
 from toolkit.graph.node import Node
 

@@ -11,7 +11,8 @@ from toolkit.errors import GraphError, did_you_mean
 from toolkit.graph import opdefs
 from toolkit.graph.attrs import AttrPlaceholder, FuncRef, decode
 from toolkit.graph.functions import FunctionLibrary
-from toolkit.graph.graph import Graph, node_to_proto
+from toolkit.graph.graph import Graph
+from toolkit.graph.nodedefs import node_to_proto
 from toolkit.graph.node import Node, Output
 from toolkit.graph.opdefs import OpDef
 

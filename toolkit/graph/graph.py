@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from toolkit.graph.nodedefs import link, node_to_proto
+
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +16,7 @@ from toolkit.graph.functions import FunctionLibrary
 from toolkit.graph.garbage import no_collection
 from toolkit.graph.node import MERGE_OPS, NEXT_ITERATION_OPS, Edge, Node, Output, in_edges
 from toolkit.graph.opdefs import OpDef
+from toolkit.graph.order import is_in_order, topological_order
 from toolkit.graph.tensorref import TensorRef, parse_input
 from toolkit.graph.unmade import UnmadeNodes
 
@@ -172,68 +175,16 @@ class Graph:
         return out
 
     def topological_order(self) -> list[Node]:
-        """All nodes, each after its inputs; ties in file order. Back edges of loops, from NextIteration to Merge, do
-        not count.
+        """All nodes, each after its inputs; see `toolkit.graph.order`.
 
         Raises:
             GraphError: there is a cycle outside a loop; it is spelled out.
         """
-        nodes = self.nodes
-        pending = [0] * len(nodes)
-        targets: list[list[Node] | None] = [None] * len(nodes)
-        for number, node in enumerate(nodes):
-            count = 0
-            is_merge = node.op in MERGE_OPS
-            for src, _ in node.inputs:
-                if is_merge and src.op in NEXT_ITERATION_OPS:
-                    continue
-                count += 1
-                into = targets[src.id]
-                if into is None:
-                    targets[src.id] = [node]
-                else:
-                    into.append(node)
-            for src in node.control_inputs:
-                count += 1
-                into = targets[src.id]
-                if into is None:
-                    targets[src.id] = [node]
-                else:
-                    into.append(node)
-            pending[number] = count
-        order = [node for node, count in zip(nodes, pending, strict=True) if not count]
-        for node in order:  # grows while we walk it
-            for target in targets[node.id] or ():
-                number = target.id
-                count = pending[number] = pending[number] - 1
-                if not count:
-                    order.append(target)
-        if len(order) != len(nodes):
-            self._raise_cycle(pending)
-        return order
+        return topological_order(self.nodes)
 
     def is_in_order(self) -> bool:
         """Whether all nodes stand after their inputs, but for the back edges of loops: then there is no cycle."""
-        for position, node in enumerate(self.nodes):
-            for src, _ in node.inputs:
-                if src.id >= position and not (node.op in MERGE_OPS and src.op in NEXT_ITERATION_OPS):
-                    return False
-            for src in node.control_inputs:
-                if src.id >= position:
-                    return False
-        return True
-
-    def _raise_cycle(self, pending: list[int]) -> None:
-        node = next(n for n in self.nodes if pending[n.id])
-        trail: list[Node] = []
-        seen: dict[int, int] = {}
-        while node.id not in seen:
-            seen[node.id] = len(trail)
-            trail.append(node)
-            back = NEXT_ITERATION_OPS if node.op in MERGE_OPS else ()
-            sources = [src for src, _ in node.inputs if src.op not in back] + node.control_inputs
-            node = next(s for s in sources if pending[s.id])
-        raise cycle_error([n.name for n in reversed(trail[seen[node.id] :])])
+        return is_in_order(self.nodes)
 
     # -- changing ----------------------------------------------------------------------------------------
 
@@ -520,72 +471,3 @@ class Graph:
         if len(self.library) or out.HasField("library"):
             self.library.to_proto(out.library)
         return out
-
-
-def link(nodes: Iterable[Node], by_name: Mapping[str, Node]) -> None:
-    """Resolve NodeDef.input of freshly made nodes into object references.
-
-    Raises:
-        GraphError: an input does not exist, or a data input follows a control input.
-    """
-    for node in nodes:
-        assert node.base is not None
-        for text in node.base.input:
-            src = by_name.get(text)  # the common spelling: output 0
-            if src is not None:
-                index = 0
-            else:
-                name, index = parse_input(text)
-                src = by_name.get(name)
-                if src is None:
-                    raise GraphError(
-                        f"its input '{text}' does not exist in the graph{did_you_mean(name, by_name)}",
-                        node=node.name,
-                    )
-                if index < 0:
-                    node.control_inputs.append(src)
-                    continue
-            if node.control_inputs:
-                raise GraphError(f"its data input '{text}' comes after a control input", node=node.name)
-            node.inputs.append(Output(src, index))
-
-
-def cycle_error(names: list[str]) -> GraphError:
-    """What is said of a cycle outside a loop.
-
-    Args:
-        names: of its nodes, each before one that reads it.
-    """
-    shown = names if len(names) <= 6 else [*names[:5], f"... ({len(names) - 5} more)"]
-    return GraphError("the graph has a cycle outside a loop: " + " -> ".join([*shown, names[0]]), node=names[0])
-
-
-def node_to_proto(node: Node) -> node_def_pb2.NodeDef:
-    """The NodeDef of a node; the message it was read from when nothing changed."""
-    plugin = opdefs.OF_PLUGINS.get(node.op) if opdefs.OF_PLUGINS else None
-    if plugin is not None and node.attrs.get(opdefs.PLUGIN) != plugin:
-        node.attrs[opdefs.PLUGIN] = plugin
-    base = node.base
-    inputs = node.input_refs()
-    if base is not None:
-        if (
-            not node.changed_attrs
-            and base.name == node.name
-            and base.op == node.op
-            and base.device == node.device
-            and list(base.input) == inputs
-        ):
-            return base
-        out = node_def_pb2.NodeDef()
-        out.CopyFrom(base)
-        out.name, out.op, out.device = node.name, node.op, node.device
-        del out.input[:]
-    else:
-        out = node_def_pb2.NodeDef(name=node.name, op=node.op, device=node.device)
-    out.input.extend(inputs)
-    for key, value in (node.changed_attrs or {}).items():
-        if value is None:
-            out.attr.pop(key, None)
-        else:
-            out.attr[key].CopyFrom(value)
-    return out

@@ -13,7 +13,8 @@ from toolkit.cluster.client.own_master import OwnMaster
 from toolkit.cluster.client.step_messages import RemoteStep, StepAnswer, read_answer
 from toolkit.cluster.rpc.statuses import to_error
 from toolkit.errors import AbortedError, CancelledError, GraphError, OpError
-from toolkit.graph.graph import Graph, node_to_proto
+from toolkit.graph.graph import Graph
+from toolkit.graph.nodedefs import node_to_proto
 from toolkit.graph.node import Node, Output
 from toolkit.runtime.targets import StepOptions
 
