@@ -18,9 +18,10 @@ from toolkit.errors import CancelledError, FailedPreconditionError
 from toolkit.formats.model import read_model
 from toolkit.passes.optimize.raise_control_flow import RaiseControlFlow
 from toolkit.runtime import planned
+from toolkit.runtime.graphs import core_graph
 from toolkit.runtime.job import run_model
 from toolkit.runtime.options import RunOptions
-from toolkit.runtime.session import Session, core_graph
+from toolkit.runtime.session import Session
 from toolkit.runtime.step import DeviceStep
 
 #: more than there must be for a program to be large

@@ -15,7 +15,8 @@ from toolkit import client as gm
 from toolkit.client.values import IndexedSlicesValue
 from toolkit.errors import FailedPreconditionError, GraphError, GraphmillError, InvalidArgumentError, UsageError
 from toolkit.graph.node import Output
-from toolkit.runtime.session import InteractiveSession, Session, core_graph
+from toolkit.runtime.graphs import core_graph
+from toolkit.runtime.session import InteractiveSession, Session
 
 pytestmark = pytest.mark.tensorflow
 Pair = namedtuple("Pair", "first second")

@@ -9,8 +9,8 @@ from schemas import node_def_pb2
 from toolkit.client import session_stack
 from toolkit.client.internals import OperationInternals
 from toolkit.client.tensor import Tensor
-from toolkit.graph.nodedefs import node_to_proto
 from toolkit.graph.node import Node, Output
+from toolkit.graph.nodedefs import node_to_proto
 from toolkit.graph.opdefs import OpDef
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ from schemas.graph_pb2 import GraphDef
 from toolkit.formats.protoscan import varint_bytes
 from toolkit.graph import opdefs
 from toolkit.graph.graph import Graph
-from toolkit.graph.nodedefs import node_to_proto
 from toolkit.graph.kinds import NodeKind
+from toolkit.graph.nodedefs import node_to_proto
 
 #: so many small nodes are joined to a piece, which is then written at once
 _JOINED = 4096

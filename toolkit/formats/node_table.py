@@ -13,8 +13,8 @@ from toolkit.formats.protoscan import varint_bytes
 from toolkit.formats.table_check import is_sound
 from toolkit.graph import opdefs
 from toolkit.graph.graph import Graph
-from toolkit.graph.nodedefs import node_to_proto
 from toolkit.graph.node import Node, Output, node_of_kind
+from toolkit.graph.nodedefs import node_to_proto
 
 if TYPE_CHECKING:
     from toolkit.graph.shapes.calls import Calls

@@ -23,9 +23,9 @@ from toolkit.formats import graphdef, io, metagraph, protoscan, savedmodel
 from toolkit.formats.detect import ModelKind
 from toolkit.formats.riegeli import RecordWriter
 from toolkit.graph.graph import Graph
-from toolkit.graph.nodedefs import node_to_proto
 from toolkit.graph.metagraph import MetaGraph
 from toolkit.graph.node import Node
+from toolkit.graph.nodedefs import node_to_proto
 
 #: of nodes and functions that are one chunk; a tensor of more has one of its own
 PIECE = 1 << 20

@@ -17,9 +17,9 @@ from toolkit.formats.kind_bytes import KindReader
 from toolkit.formats.node_columns import CONTROL, Kinds, ints
 from toolkit.formats.node_table import NodeTable
 from toolkit.formats.protoscan import varint_bytes
-from toolkit.graph.nodedefs import node_to_proto
 from toolkit.graph.kinds import NodeKind
 from toolkit.graph.node import Node
+from toolkit.graph.nodedefs import node_to_proto
 
 _Number = TypeVar("_Number", np.int32, np.int64)
 _NODE, _NAME, _OP, _INPUT, _DEVICE = b"\x0a", b"\x0a", b"\x12", b"\x1a", b"\x22"

@@ -12,8 +12,8 @@ from toolkit.graph import opdefs
 from toolkit.graph.attrs import AttrPlaceholder, FuncRef, decode
 from toolkit.graph.functions import FunctionLibrary
 from toolkit.graph.graph import Graph
-from toolkit.graph.nodedefs import node_to_proto
 from toolkit.graph.node import Node, Output
+from toolkit.graph.nodedefs import node_to_proto
 from toolkit.graph.opdefs import OpDef
 
 #: what stands for arguments and results in the bodies of functions, and in client graphs

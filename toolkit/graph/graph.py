@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from toolkit.graph.nodedefs import link, node_to_proto
-
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from schemas import graph_pb2, node_def_pb2, versions_pb2
+from schemas import graph_pb2, versions_pb2
 from toolkit.errors import GraphError, did_you_mean
 from toolkit.forks import held_over_forks
 from toolkit.graph import opdefs
 from toolkit.graph.attrs import encode
 from toolkit.graph.functions import FunctionLibrary
 from toolkit.graph.garbage import no_collection
-from toolkit.graph.node import MERGE_OPS, NEXT_ITERATION_OPS, Edge, Node, Output, in_edges
+from toolkit.graph.node import Edge, Node, Output, in_edges
+from toolkit.graph.nodedefs import link, node_to_proto
 from toolkit.graph.opdefs import OpDef
 from toolkit.graph.order import is_in_order, topological_order
 from toolkit.graph.tensorref import TensorRef, parse_input

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
-from schemas import graph_pb2, node_def_pb2, versions_pb2
+from collections.abc import Iterable, Mapping
+
+from schemas import node_def_pb2
 from toolkit.errors import GraphError, did_you_mean
-from toolkit.forks import held_over_forks
 from toolkit.graph import opdefs
-from toolkit.graph.attrs import encode
-from toolkit.graph.functions import FunctionLibrary
-from toolkit.graph.garbage import no_collection
-from toolkit.graph.node import MERGE_OPS, NEXT_ITERATION_OPS, Edge, Node, Output, in_edges
-from toolkit.graph.opdefs import OpDef
-from toolkit.graph.tensorref import TensorRef, parse_input
-from toolkit.graph.unmade import UnmadeNodes
+from toolkit.graph.node import Node, Output
+from toolkit.graph.tensorref import parse_input
+
 
 def link(nodes: Iterable[Node], by_name: Mapping[str, Node]) -> None:
     """Resolve NodeDef.input of freshly made nodes into object references.

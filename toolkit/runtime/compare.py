@@ -205,6 +205,6 @@ class Comparison:
 
 
 def _core(session: Session) -> Graph:
-    from toolkit.runtime.session import core_graph
+    from toolkit.runtime.graphs import core_graph
 
     return core_graph(session.graph)

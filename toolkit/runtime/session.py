@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import sys
 import threading
 import time
 import weakref
@@ -11,8 +10,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
 
 from schemas import config_pb2, device_attributes_pb2
 from toolkit.client import session_stack
@@ -22,16 +19,11 @@ from toolkit.errors import (
     ArgumentTypeError,
     CancelledError,
     ClosedError,
-    DeadlineExceededError,
     FailedPreconditionError,
-    GraphmillError,
     NotFoundError,
     UsageError,
 )
 from toolkit.forks import free_in_children
-from toolkit.formats.model import Model
-from toolkit.graph.graph import Graph
-from toolkit.graph.metagraph import MetaGraph
 from toolkit.graph.node import Node, Output
 from toolkit.kernels.device_memory import MemoryStatistics
 from toolkit.kernels.device_options import DeviceOptions
@@ -45,10 +37,10 @@ from toolkit.runtime import conversions
 from toolkit.runtime.cancellation import CancellationManager
 from toolkit.runtime.compiled import CompiledStep, check_results, signature_of
 from toolkit.runtime.compiler import Compiler
-from toolkit.runtime.deadlines import DEADLINES
 from toolkit.runtime.devices import Device, local_devices, require_devices, require_float8
 from toolkit.runtime.feeds import feed_array, taken_apart
 from toolkit.runtime.fetches import Fetches, graph_element
+from toolkit.runtime.graphs import core_graph, default_graph, default_policy
 from toolkit.runtime.inter_op import InterOpPool
 from toolkit.runtime.partial_run import PartialRun
 from toolkit.runtime.prepared import Feeds, PreparedCache, PreparedStep
@@ -56,7 +48,9 @@ from toolkit.runtime.probes.base import Probe, Probes, tell_duration
 from toolkit.runtime.probes.everywhere import joined
 from toolkit.runtime.remote_steps import refuse_settings, run_remotely
 from toolkit.runtime.resources import ResourceManager, shared_resources
+from toolkit.runtime.results import detached, fill_metadata
 from toolkit.runtime.targets import Remote, is_remote, kind_of
+from toolkit.runtime.under_way import run_within
 from toolkit.runtime.workers.base import Environment, Worker, WorkerFactory
 from toolkit.runtime.workers.local import LocalWorker
 from toolkit.target.target import Target
@@ -136,7 +130,7 @@ class Session:
         workers: WorkerFactory | None = None,
         config: config_pb2.ConfigProto | None = None,
     ):
-        self.graph = _default_graph() if graph is None else graph
+        self.graph = default_graph() if graph is None else graph
         self._core = core_graph(self.graph)
         self._remote: Remote | None = None
         if is_remote(target):
@@ -157,7 +151,7 @@ class Session:
         settings = Settings.current(precision, threads, stages, processor, once=once)
         if settings.float8:
             require_float8(self.devices)
-        self.access = Access(_default_policy(self.graph) if policy is None else policy)
+        self.access = Access(default_policy(self.graph) if policy is None else policy)
         self._cancellation = CancellationManager()
         self._workers = self._make_workers(workers or LocalWorker, settings, force_tokens)
         self._compiler = Compiler(self._core, self.devices, self._workers, allow_soft_placement, self.access)
@@ -228,7 +222,7 @@ class Session:
         arguments = prepared.feeds.arrays(feed_dict.values()) if feed_dict else []
         if self._remote is not None:
             values = run_remotely(self._remote, prepared, arguments, options, run_metadata, timeout_ms, probe)
-            return prepared.wanted.build(_detach(values))
+            return prepared.wanted.build(detached(values))
         compiled = prepared.compiled
         tracer: TraceProbe | None = None
         if options is not None:
@@ -240,10 +234,10 @@ class Session:
                 probe = tracer if probe is None else Probes([probe, tracer])
         values = self._execute(compiled, arguments, timeout_ms, probe)
         if run_metadata is not None:
-            _fill_metadata(run_metadata, options, tracer, compiled)
+            fill_metadata(run_metadata, options, tracer, compiled)
         check_results(prepared.wanted.outputs, values)
         try:
-            return prepared.wanted.build(_detach(values))
+            return prepared.wanted.build(detached(values))
         except MemoryError as error:
             raise exhaustion(error, "what is fetched") or error from None
 
@@ -261,14 +255,14 @@ class Session:
                 raise UsageError(f"this callable takes {len(feeds)} value(s), not {len(values)}")
             self._check_open()
             if remote is not None:
-                return wanted.build(_detach(remote(convert(values))))
+                return wanted.build(detached(remote(convert(values))))
             if self.allowance is None:
                 results = self._execute(compiled, convert(values), None)
             else:
                 with self.allowance.running():
                     results = self._execute(compiled, convert(values), None)
             check_results(wanted.outputs, results)
-            return wanted.build(_detach(results))
+            return wanted.build(detached(results))
 
         return call
 
@@ -337,14 +331,14 @@ class Session:
         if under_way is None:
             assert self._remote is not None
             step = self._remote.prepare(list(feeds), wanted.outputs, wanted.targets)
-            return wanted.build(_detach(self._remote.partial_run(handle, step, list(feeds.values()))))
+            return wanted.build(detached(self._remote.partial_run(handle, step, list(feeds.values()))))
         try:
             values = under_way.run(wanted.outputs, wanted.targets, feeds)
         finally:
             if under_way.is_closed:
                 self._partial_runs.pop(handle, None)
         check_results(wanted.outputs, values)
-        return wanted.build(_detach(values))
+        return wanted.build(detached(values))
 
     def compiled(self, fetches: Any, feeds: Sequence[Any] = ()) -> CompiledStep:
         """The compiled step for these fetches and feeds, with the graph at every stage (`stages`)."""
@@ -410,7 +404,7 @@ class Session:
             if timeout_ms is None:
                 results = compiled.run(step_id, arguments, probe)
             else:
-                results = self._execute_within(compiled, arguments, step_id, timeout_ms, probe)
+                results = run_within(compiled, arguments, step_id, timeout_ms, probe)
             if probe is not None:
                 tell_duration(probe, time.perf_counter() - started)
             return results
@@ -420,22 +414,6 @@ class Session:
             raise
         finally:
             compiled.cleanup(step_id)
-
-    @staticmethod
-    def _execute_within(
-        compiled: CompiledStep, arguments: list[Any], step_id: int, timeout_ms: int, probe: Probe | None
-    ) -> list[Any]:
-        under_way = StepUnderWay(compiled, step_id)
-        deadline = DEADLINES.after(timeout_ms / 1000, under_way.cancel)
-        try:
-            return compiled.run(step_id, arguments, probe)
-        except GraphmillError as error:
-            if under_way.is_cancelled:
-                raise DeadlineExceededError(f"the step took longer than {timeout_ms} ms") from error
-            raise
-        finally:
-            deadline.call_off()
-            under_way.finish()
 
     @staticmethod
     def reset(
@@ -537,29 +515,6 @@ class Session:
         self.close()
 
 
-class StepUnderWay:
-    """A step that somebody else may cancel while it runs; what is cancelled after its end would be a step anew."""
-
-    def __init__(self, compiled: CompiledStep, step_id: int):
-        self._compiled = compiled
-        self._step_id = step_id
-        self._lock = threading.Lock()
-        self._finished = False
-        self.is_cancelled = False
-
-    def cancel(self) -> None:
-        """End it, unless it has ended."""
-        with self._lock:
-            if not self._finished:
-                self.is_cancelled = True
-                self._compiled.cancel(self._step_id)
-
-    def finish(self) -> None:
-        """It has ended."""
-        with self._lock:
-            self._finished = True
-
-
 class InteractiveSession(Session):
     """A session that is the default one of its thread from the start until it is closed."""
 
@@ -570,62 +525,3 @@ class InteractiveSession(Session):
     def close(self) -> None:
         session_stack.pop(self)
         super().close()
-
-
-def _fill_metadata(
-    metadata: config_pb2.RunMetadata,
-    options: config_pb2.RunOptions | None,
-    tracer: TraceProbe | None,
-    compiled: CompiledStep,
-) -> None:
-    if tracer is not None:
-        metadata.step_stats.CopyFrom(tracer.stats())
-    if options is not None and options.output_partition_graphs:
-        for graph in compiled.stages.partitions.values():
-            metadata.partition_graphs.add().CopyFrom(graph.to_proto())
-
-
-def _default_policy(graph: Any) -> Policy:
-    """What a session without a policy allows: everything, but to models that came out of a file."""
-    if isinstance(graph, Model) and graph.source:
-        return Policy.of_model(graph.folder or graph.source)
-    return Policy.everything()
-
-
-def core_graph(thing: Any) -> Graph:
-    """The core graph of a graph, client graph, MetaGraph or Model.
-
-    Raises:
-        UsageError: it is none of these.
-    """
-    if isinstance(thing, Graph):
-        return thing
-    if isinstance(thing, MetaGraph):
-        return thing.graph
-    for inner in (getattr(thing, "core", None), getattr(thing, "graph", None)):
-        if isinstance(inner, Graph):  # an empty one is false, and a graph all the same
-            return inner
-    raise ArgumentTypeError(f"a session needs a graph, not {type(thing).__name__}")
-
-
-def _default_graph() -> Any:
-    from toolkit.client.context import get_default_graph
-
-    return get_default_graph()
-
-
-def _detach(values: list[Any]) -> list[Any]:
-    """Make results the caller's own: scalars become numpy scalars, arrays that something else holds are copied.
-
-    Variables are updated in place and constants are shared between steps, so neither may leak out. Changes the
-    list and returns it.
-    """
-    for position in range(len(values)):
-        value = values[position]
-        if isinstance(value, np.ndarray):
-            if value.ndim == 0:
-                values[position] = value[()]
-            # three references: the list, `value`, and the argument of getrefcount
-            elif value.base is not None or sys.getrefcount(value) > 3:
-                values[position] = value.copy()
-    return values

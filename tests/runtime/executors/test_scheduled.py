@@ -17,9 +17,10 @@ from toolkit.errors import CancelledError, FailedPreconditionError, InvalidArgum
 from toolkit.graph.graph import Graph
 from toolkit.kernels.variables import RefVariable, Variable
 from toolkit.runtime import scheduled
+from toolkit.runtime.graphs import core_graph
 from toolkit.runtime.probes.trace import TraceProbe
 from toolkit.runtime.rendezvous import LocalRendezvous
-from toolkit.runtime.session import Session, core_graph
+from toolkit.runtime.session import Session
 
 ops = gm.ops
 

@@ -14,8 +14,8 @@ from toolkit.cluster.client.step_messages import RemoteStep, StepAnswer, read_an
 from toolkit.cluster.rpc.statuses import to_error
 from toolkit.errors import AbortedError, CancelledError, GraphError, OpError
 from toolkit.graph.graph import Graph
-from toolkit.graph.nodedefs import node_to_proto
 from toolkit.graph.node import Node, Output
+from toolkit.graph.nodedefs import node_to_proto
 from toolkit.runtime.targets import StepOptions
 
 

@@ -17,7 +17,8 @@ from toolkit.runtime.cancellation import CancellationManager
 from toolkit.runtime.compiled import CompiledStep
 from toolkit.runtime.devices import Device
 from toolkit.runtime.probes.base import Probe
-from toolkit.runtime.session import Session, StepUnderWay
+from toolkit.runtime.session import Session
+from toolkit.runtime.under_way import StepUnderWay
 from toolkit.runtime.workers.base import Environment, Worker
 
 #: bytes that all GraphDefs of a session take together: what one message of a worker can hold
