@@ -111,14 +111,14 @@ def run(
     keep_freed_memory()
     try:
         with end_by_force(), end_on_term(), bounded(limits) as allowance:
-            from toolkit.formats import arrays
+            from toolkit.formats import array_output
             from toolkit.runtime.loading import load
             from toolkit.runtime.option_checks import check_options
             from toolkit.runtime.options import from_command_line
 
             shards = given["coalesce"] is not None or (given["engine"] is not None and _has_shards(feed))
             if out is not None and not shards:
-                arrays.check_destination(out)
+                array_output.check_destination(out)
             tolerance = {"rtol": 1e-5 if rtol is None else rtol, "atol": 1e-8 if atol is None else atol}
             if compare is not None and _are_results(source, compare):
                 raise typer.Exit(_compare_results(source, compare, tolerance))
@@ -167,7 +167,7 @@ def run(
     if report.checkpoint:
         _log(f"saved {report.checkpoint}")
     if out is not None:
-        arrays.write_arrays(out, report.outputs)
+        array_output.write_arrays(out, report.outputs)
     if expected is not None:
         from toolkit.runtime.timing import add_estimate
 

@@ -18,10 +18,10 @@ import numpy as np
 from toolkit.client import nest
 from toolkit.client.context import get_default_graph
 from toolkit.client.convert import convert_to_tensor
-from toolkit.client.create import create_op
+from toolkit.client.functions.argument_kinds import Place, key_of, like_signature, spec_of, structure_key
+from toolkit.client.functions.concrete import ConcreteFunction
 from toolkit.client.functions.graph import FunctionGraph
-from toolkit.client.functions.ordering import READ_ONLY, only_read
-from toolkit.client.functions.trace import Argument, TracedFunction, function_name, trace
+from toolkit.client.functions.trace import Argument, function_name, trace
 from toolkit.client.graph import Graph
 from toolkit.client.leaves import packed_like, tensors_of
 from toolkit.client.operation import Operation
@@ -32,118 +32,6 @@ from toolkit.graph.metagraph import GraphKeys
 from toolkit.graph.shape import Shape
 
 _VARIABLES = (GraphKeys.GLOBAL_VARIABLES, GraphKeys.LOCAL_VARIABLES)
-
-
-class ConcreteFunction:
-    """A function for one kind of arguments, in one graph.
-
-    Attributes:
-        structured_input_signature: (positional, keywords): a TensorSpec for each tensor, other arguments as they are.
-        structured_outputs: what the Python function returned, with the tensors of `graph`.
-        variables: those that the graph around has and the function reads or writes.
-    """
-
-    def __init__(
-        self,
-        traced: TracedFunction,
-        given: tuple[tuple[Any, ...], dict[str, Any]],
-        variables: list[Any],
-        names: Mapping[str, Any],
-    ):
-        self._traced = traced
-        self.structured_input_signature = given
-        self.structured_outputs = _packed(traced.structure, traced.results)
-        self.variables = tuple(variables)
-        self._only_read = only_read(self.inputs)
-        tensors = iter(self.graph.args)
-        self._other_names: dict[str, str] = {}  # where an argument is one tensor, whose spec has a name of its own
-        for name, value in names.items():
-            own = [next(tensors).op.name for _ in _places(value)]
-            if len(own) == 1:
-                self._other_names[name] = own[0]
-
-    @property
-    def name(self) -> bytes:
-        """In the library of the graph around."""
-        return self._traced.name.encode()
-
-    @property
-    def graph(self) -> FunctionGraph:
-        return self._traced.graph
-
-    @property
-    def function_def(self) -> Any:
-        """The FunctionDef."""
-        return self.graph.core.library.function(self._traced.name)
-
-    @property
-    def inputs(self) -> list[Tensor]:
-        """The arguments, then what stands for tensors of the graph around."""
-        return [*self.graph.args, *(self.graph.captured[tensor] for tensor in self.captured_inputs)]
-
-    @property
-    def outputs(self) -> list[Tensor]:
-        return self._traced.results
-
-    @property
-    def captured_inputs(self) -> list[Tensor]:
-        """Tensors of the graph around that each call hands in."""
-        return self._traced.captured
-
-    @property
-    def trainable_variables(self) -> tuple[Any, ...]:
-        return tuple(variable for variable in self.variables if variable.trainable)
-
-    @property
-    def output_dtypes(self) -> Any:
-        def of(tensor: Any) -> Any:
-            return None if tensor is None else tensor.dtype
-
-        return nest.map_structure(of, self.structured_outputs)
-
-    @property
-    def output_shapes(self) -> Any:
-        def of(tensor: Any) -> Any:
-            return None if tensor is None else tensor.shape
-
-        return nest.map_structure(of, self.structured_outputs)
-
-    def add_to_graph(self, g: Graph | None = None) -> None:
-        """Put the function, and those it calls, into a graph's library."""
-        graph, own = g or get_default_graph(), self.graph.core.library
-        if graph.core.library is not own:
-            for name in own:
-                graph.core.library.add(own.function(name))
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Call it in the default graph with its tensors, in order or by their names.
-
-        Raises:
-            TypeError: there are too few or too many, or one has another type or shape.
-        """
-        names = [tensor.op.name for tensor in self.graph.args]
-        given = list(args)
-        kwargs = {self._other_names.get(name, name): value for name, value in kwargs.items()}
-        if len(given) > len(names) or any(name not in names[len(given) :] for name in kwargs):
-            raise ArgumentTypeError(f"{self._traced.name} takes the tensors {names}, got {len(args)} and {[*kwargs]}")
-        for name in names[len(given) :]:
-            if name not in kwargs:
-                raise ArgumentTypeError(f"{self._traced.name} lacks its argument '{name}'")
-            given.append(kwargs[name])
-        specs = [TensorSpec(tensor.static_shape, tensor.dtype, tensor.op.name) for tensor in self.graph.args]
-        return self.call([_fitting(value, spec, spec.name or "") for value, spec in zip(given, specs, strict=True)])
-
-    def call(self, tensors: Sequence[Tensor]) -> Any:
-        """Add a call with these tensors to the default graph; what the Python function returned, of its results."""
-        traced = self._traced
-        self.add_to_graph()
-        kind = "StatefulPartitionedCall" if traced.is_stateful else "PartitionedCall"
-        op = create_op(kind, [[*tensors, *traced.captured]], {"f": traced.ref, "Tout": traced.result_types})
-        op.set_attr(READ_ONLY, self._only_read)
-        results = op.outputs
-        for tensor, shape in zip(results, traced.result_shapes, strict=True):
-            tensor.set_shape(shape)
-        return _packed(traced.structure, results)
 
 
 class PolymorphicFunction:
@@ -247,14 +135,14 @@ class PolymorphicFunction:
                 leaf = convert_to_tensor(leaf)
             if isinstance(leaf, TensorSpec):
                 specs.append(TensorSpec(leaf.shape, leaf.dtype, leaf.name or name))
-                return _Place(leaf, specs[-1:])
+                return Place(leaf, specs[-1:])
             parts = [part for part in tensors_of(leaf) if isinstance(part, Tensor)]
             if not parts:
                 return leaf
             tensors.extend(parts)
             own = [TensorSpec(part.static_shape, part.dtype.base, name) for part in parts]
             specs.extend(own)
-            return _Place(leaf, own)
+            return Place(leaf, own)
 
         placed: dict[str, Any] = {}
         for name, value in values.items():
@@ -293,7 +181,7 @@ class PolymorphicFunction:
                 wanted = signed.pop(0)
             else:
                 raise ArgumentTypeError(f"{self._name}: its input_signature says nothing of the argument '{name}'")
-            out[name] = _like_signature(value, wanted, name)
+            out[name] = like_signature(value, wanted, name)
         if signed:
             raise ArgumentTypeError(f"{self._name}: its input_signature has {len(signed)} more than it has arguments")
         return out
@@ -309,8 +197,8 @@ class PolymorphicFunction:
             ]
             key: Any = ()
         else:
-            fixed = tuple(_key(leaf) for leaf in nest.flatten(values))
-            structure = _structure_key(values)
+            fixed = tuple(key_of(leaf) for leaf in nest.flatten(values))
+            structure = structure_key(values)
             if self._reduce_retracing:
                 specs = self._widened((structure, fixed), specs)
             key = (structure, fixed, tuple(specs))
@@ -354,7 +242,7 @@ class PolymorphicFunction:
             rest = list(tensors)
 
             def filled(leaf: Any) -> Any:
-                if not isinstance(leaf, _Place):
+                if not isinstance(leaf, Place):
                     return leaf
                 own = [rest.pop(0) for _ in leaf.specs]
                 return own[0] if isinstance(leaf.like, TensorSpec) else packed_like([leaf.like], own)[0]
@@ -363,7 +251,7 @@ class PolymorphicFunction:
             return self.python_function(*given.args, **given.kwargs)
 
         traced = trace(self.python_function, arguments, call=call, convert=self._results, name=function_name(self))
-        shown = self._bound_again(nest.map_structure(_shown, values))
+        shown = self._bound_again(nest.map_structure(spec_of, values))
         used = [variable for variable in _variables_of(get_default_graph()) if variable.handle in traced.captured]
         return ConcreteFunction(traced, (shown.args, shown.kwargs), used, values)
 
@@ -388,90 +276,6 @@ class PolymorphicFunction:
         return ArgumentTypeError(
             f"{self._name} returns {value!r}; a function returns tensors, None, or structures of them"
         )
-
-
-class _Place:
-    """Where tensors stand among the arguments of a function."""
-
-    def __init__(self, like: Any, specs: list[TensorSpec]):
-        self.like = like
-        self.specs = specs
-
-
-def _places(structure: Any) -> list[TensorSpec]:
-    return [spec for leaf in nest.flatten(structure) if isinstance(leaf, _Place) for spec in leaf.specs]
-
-
-def _shown(leaf: Any) -> Any:
-    return leaf.specs[0] if isinstance(leaf, _Place) else leaf
-
-
-def _key(leaf: Any) -> Any:
-    """What tells a value of an argument from others: itself, or that it is this very object."""
-    if isinstance(leaf, _Place):
-        return type(leaf.like), len(leaf.specs)
-    try:
-        hash(leaf)
-    except TypeError:
-        return id(leaf)
-    return type(leaf), leaf
-
-
-def _structure_key(structure: Any) -> Any:
-    if isinstance(structure, Mapping):
-        return type(structure), tuple((key, _structure_key(structure[key])) for key in sorted(structure))  # type: ignore[arg-type]
-    if isinstance(structure, list | tuple):
-        return type(structure), tuple(_structure_key(item) for item in structure)  # type: ignore[arg-type]
-    return None
-
-
-def _like_signature(value: Any, wanted: Any, name: str) -> Any:
-    """An argument as its part of a signature says.
-
-    Raises:
-        TypeError: it is another structure, or its tensors do not fit.
-    """
-    if isinstance(wanted, TensorSpec):
-        return _fitting(value, wanted, name)
-    if isinstance(wanted, Mapping) and isinstance(value, Mapping) and sorted(wanted) == sorted(value):  # type: ignore[arg-type]
-        return {key: _like_signature(value[key], wanted[key], name) for key in value}  # type: ignore[misc]
-    if isinstance(wanted, list | tuple) and isinstance(value, list | tuple) and len(wanted) == len(value):  # type: ignore[arg-type]
-        made = [_like_signature(mine, its, name) for mine, its in zip(value, wanted, strict=True)]  # type: ignore[arg-type]
-        return nest.pack_sequence_as(value, nest.flatten(made))
-    raise ArgumentTypeError(f"'{name}': expected a structure like {wanted!r} of the input_signature, got {value!r}")
-
-
-def _fitting(value: Any, spec: TensorSpec, name: str) -> Any:
-    """A value as a tensor of a type and shape; a TensorSpec stands for itself.
-
-    Raises:
-        TypeError: it does not fit.
-    """
-    if isinstance(value, TensorSpec):
-        tensor: Any = value
-        dtype, shape = value.dtype, value.parts()[1]
-    else:
-        try:
-            tensor = convert_to_tensor(value, None if isinstance(value, Tensor) else spec.dtype)
-        except (GraphmillError, TypeError, ValueError) as error:
-            raise ArgumentTypeError(f"'{name}': expected a value for {spec!r}, got {value!r}") from error
-        dtype, shape = tensor.dtype.base, tensor.static_shape
-    if dtype is not spec.dtype.base or not spec.parts()[1].is_compatible_with(shape):
-        raise ArgumentTypeError(f"'{name}': expected a tensor like {spec!r}, got {dtype} of shape {shape}")
-    return tensor
-
-
-def _packed(structure: Any, tensors: Sequence[Tensor]) -> Any:
-    """What a Python function returned, with other tensors; None stays None."""
-    rest = list(tensors)
-
-    def filled(leaf: Any) -> Any:
-        if leaf is None:
-            return None
-        own = [rest.pop(0) for _ in tensors_of(leaf)]
-        return packed_like([leaf], own)[0]
-
-    return nest.pack_sequence_as(structure, [filled(leaf) for leaf in nest.flatten(structure)])
 
 
 def _variables_of(graph: Graph) -> list[Any]:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from toolkit.errors import ArgumentValueError, GraphmillError, UsageError, about_option
-from toolkit.formats import arrays
+from toolkit.formats import array_output
 from toolkit.graph.graph import Graph
 from toolkit.graph.infer import infer
 from toolkit.graph.node import Output
@@ -212,7 +212,7 @@ class _Answering:
     def _write(self, manifest: Manifest, entry: Entry, values: Sequence[Any]) -> None:
         path = manifest.path(entry)
         path.parent.mkdir(parents=True, exist_ok=True)
-        arrays.write_arrays(path, dict(zip(self._labels, values, strict=True)))
+        array_output.write_arrays(path, dict(zip(self._labels, values, strict=True)))
 
     def _failed(self, entry: Entry, error: GraphmillError, log: Callable[[str], None]) -> GraphmillError:
         entry.error = str(error)
