@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from toolkit.formats.node_columns import CONTROL, NodeColumns, ints
 from toolkit.formats.node_table import NodeTable
-from toolkit.graph.order import cycle_error
 from toolkit.graph.node import MERGE_OPS, NEXT_ITERATION_OPS
+from toolkit.graph.order import cycle_error
 
 #: how far a node has been looked at: entered, and done
 _ENTERED, _DONE = 1, 2
