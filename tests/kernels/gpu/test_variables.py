@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from tests.kernels.step import FakeStep
+from toolkit import client as gm
 from toolkit.errors import FailedPreconditionError, InvalidArgumentError
 from toolkit.graph import dtypes
 from toolkit.graph.graph import Graph
@@ -17,6 +18,7 @@ from toolkit.kernels.cuda.device import device
 from toolkit.kernels.gpu import cells
 from toolkit.kernels.handles import ResourceHandle
 from toolkit.kernels.variables import Variable, make_ref_variable
+from toolkit.runtime.session import Session
 
 X = np.arange(6, dtype=np.float32).reshape(2, 3)
 
@@ -105,3 +107,56 @@ def test_a_part_of_a_tensor_in_another_shape_is_still_that_part() -> None:
     gpu = device(0)
     part = gpu.to_device(X).viewed(np.float32, (2,), offset=16)
     np.testing.assert_array_equal(gpu.to_host(part.reshaped((2, 1))), X.ravel()[4:, None])
+
+
+def _updated(device: str, dtype: Any, start: Any, update: Any) -> Any:
+    """A resource variable of a type after an op over its handle."""
+    with gm.Graph().as_default() as graph, graph.device(device):
+        handle = gm.ops.var_handle_op(dtype=dtype, shape=start.shape, shared_name="v")
+        first = gm.ops.assign_variable_op(handle, start)
+        with graph.control_dependencies([first]):
+            changed = update(handle)
+        with graph.control_dependencies([changed]):
+            read = gm.ops.read_variable_op(handle, dtype=dtype)
+    with Session(graph, devices={"GPU": 1}) as session:
+        return session.run(read)
+
+
+@pytest.mark.parametrize("how", ["min", "max"])
+@pytest.mark.parametrize("name", ["uint8", "uint16", "uint32", "uint64"])
+def test_integers_without_sign_are_ordered_as_such(name: str, how: str) -> None:
+    """Half of them have the first bit set."""
+    most = int(np.iinfo(name).max)
+    start = np.array([[0, most], [most // 2, most // 2 + 1], [5, most - 5]], name)
+    values = np.array([[most - 1, 1], [7, most], [most // 2, most // 2 + 2]], name)
+    rows = np.array([0, 2, 0], np.int32)
+
+    def update(handle: Any) -> Any:
+        return getattr(gm.ops, f"resource_scatter_{how}")(handle, rows, values)
+
+    def by_coordinates(handle: Any) -> Any:
+        return getattr(gm.ops, f"resource_scatter_nd_{how}")(handle, rows[:, None], values)
+
+    wanted = start.copy()
+    (np.minimum if how == "min" else np.maximum).at(wanted, rows, values)
+    for each in (update, by_coordinates):
+        np.testing.assert_array_equal(_updated("/device:GPU:0", name, start, each), wanted)
+
+
+@pytest.mark.parametrize("how", ["add", "sub"])
+@pytest.mark.parametrize("name", ["complex64", "complex128"])
+def test_complex_variables_are_added_to(name: str, how: str) -> None:
+    start, value = (np.array([[1 + 2j, -3j], [4, 5 - 1j]], name) * factor for factor in (1, 0.5 - 1j))
+    found = _updated(
+        "/device:GPU:0", name, start, lambda handle: getattr(gm.ops, f"assign_{how}_variable_op")(handle, value)
+    )
+    np.testing.assert_array_equal(found, start + value if how == "add" else start - value)
+
+
+def test_rows_of_truth_values_are_replaced() -> None:
+    start, rows = np.array([[True, False], [False, False], [True, True]]), np.array([2, 0], np.int32)
+    values = np.array([[False, True], [False, True]])
+    found = _updated(
+        "/device:GPU:0", "bool", start, lambda handle: gm.ops.resource_scatter_update(handle, rows, values)
+    )
+    np.testing.assert_array_equal(found, [[False, True], [False, False], [False, True]])

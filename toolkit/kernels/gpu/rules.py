@@ -68,7 +68,7 @@ _WRITERS: dict[Any, Write] = {
     np.true_divide: _operator("RealDiv"), np.negative: _operator("Neg"), np.square: _operator("Square"),
     np.sqrt: _operator("Sqrt"), np.absolute: _operator("Abs"), np.maximum: _operator("Maximum"),
     np.minimum: _operator("Minimum"), np.sign: _operator("Sign"), np.exp: functions.exp, np.power: _power,
-    np.greater: _compare("ogt", "sgt"),
+    np.greater: _compare("ogt", "sgt"), np.bitwise_xor: lambda k, a, b: k.binary("xor", a, b),
 }  # fmt: skip
 
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from toolkit.errors import InvalidArgumentError
 from toolkit.graph import dtypes
+from toolkit.graph.dtypes import DType
 from toolkit.kernels import variables
 from toolkit.kernels.context import StepContext
 from toolkit.kernels.cpu.arrays.slice import strided_index
@@ -26,8 +27,8 @@ from toolkit.kernels.cuda.simt.ir import TYPES, SimtKernel
 from toolkit.kernels.gpu import cells
 from toolkit.kernels.gpu.rules import Rule
 from toolkit.kernels.gpu.updates import blocks_for, index_type, run_rows
-from toolkit.kernels.gpu.variables import minus, plus
-from toolkit.kernels.registry import COMPLEX, FLOATING, INDEX, NUMBER, REAL, SIGNED, Compute, KernelNode, Kind, kernel
+from toolkit.kernels.gpu.variables import minus, parts, plus
+from toolkit.kernels.registry import COMPLEX, FLOATING, INDEX, NUMBER, REAL, UNSIGNED, Compute, KernelNode, Kind, kernel
 
 _BLOCK = 256
 
@@ -52,12 +53,30 @@ def _most(cell: Any, value: Any) -> None:
     np.maximum(cell, value, out=cell)
 
 
+def _of_unsigned(rule: Rule) -> Rule:
+    """The rule for integers without sign: with their first bit turned they are in the order of those with one."""
+
+    def run(cell: Any, value: Any) -> None:
+        top = -(1 << (8 * cell.dtype.itemsize - 1))
+        cell ^= top
+        rule(cell, value ^ top)
+        cell ^= top
+
+    return run
+
+
+_OF_UNSIGNED = {rule: _of_unsigned(rule) for rule in (_least, _most)}
+
+
+def _rule_of(rule: Rule, dtype: DType) -> Rule:
+    return _OF_UNSIGNED.get(rule, rule) if dtype in UNSIGNED else rule
+
+
 _WIDE = REAL - {dtypes.int32}
-_ORDERED = (FLOATING | SIGNED) - {dtypes.int32}  # numbers that instructions compare as they are
 #: name to rule and types
 _RULES: dict[str, tuple[Rule, frozenset[Any]]] = {
     "Update": (_becomes, _WIDE), "Add": (plus, _WIDE), "Sub": (minus, _WIDE), "Mul": (_times, _WIDE),
-    "Div": (_over, FLOATING), "Min": (_least, _ORDERED), "Max": (_most, _ORDERED),
+    "Div": (_over, FLOATING), "Min": (_least, _WIDE), "Max": (_most, _WIDE),
 }  # fmt: skip
 _COORDINATES = ("Update", "Add", "Sub", "Min", "Max")
 
@@ -85,15 +104,15 @@ def _register(name: str) -> None:
                     array, given, width = cells.writable(device, cell), updates, math.prod(shape[1:])
                     if rule is _becomes:
                         array, given = raw(array), raw(given)
-                    run_rows(device, f"Scatter{name}", rule, [array], given, indices, width)
+                    run_rows(device, f"Scatter{name}", _rule_of(rule, dtype), [array], given, indices, width)
             return target if returns_reference else None
 
         return compute
 
-    references = types & FLOATING
+    references, resources = types & FLOATING, types | {dtypes.bool_} if rule is _becomes else types
     kernel(f"Scatter{name}", types={"T": references, "Tindices": INDEX}, kind=Kind.STATEFUL, device="GPU")(make)
     kernel(
-        f"ResourceScatter{name}", types={"dtype": types, "Tindices": INDEX}, kind=Kind.STATEFUL, device="GPU"
+        f"ResourceScatter{name}", types={"dtype": resources, "Tindices": INDEX}, kind=Kind.STATEFUL, device="GPU"
     )(make)  # fmt: skip
 
 
@@ -149,7 +168,8 @@ def _register_coordinates(name: str) -> None:
                     array, given = _as_numbers(cells.writable(device, cell), rule), _as_numbers(updates, rule)
                     count = math.prod(where.shape[:-1])
                     rows = slices(device, where, shape)
-                    run_rows(device, f"Scatter{name}", rule, [array], given, rows, given.size // count)
+                    own = _rule_of(rule, dtype)
+                    run_rows(device, f"Scatter{name}", own, [array], given, rows, given.size // count)
             return target if returns_reference else None
 
         return compute
@@ -162,9 +182,7 @@ def _as_numbers(array: GpuArray, rule: Rule) -> GpuArray:
     """What a rule is done to: complex numbers are pairs, and what is only written is bytes."""
     if rule is _becomes:
         return raw(array)
-    if array.dtype.kind == "c":
-        return array.viewed(f"float{4 * array.dtype.itemsize}", (*array.shape, 2))
-    return array
+    return parts(array)
 
 
 for _name in _RULES:

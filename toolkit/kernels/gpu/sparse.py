@@ -7,6 +7,7 @@ looked at.
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -15,11 +16,13 @@ from toolkit.kernels.cpu.sparse.math import check_product
 from toolkit.kernels.cuda.device import device_of
 from toolkit.kernels.cuda.memory import GpuArray
 from toolkit.kernels.cuda.simt.builder import KernelBuilder
-from toolkit.kernels.cuda.simt.ir import TYPES, SimtKernel
+from toolkit.kernels.cuda.simt.ir import KernelBuffer, SimtKernel, Value
 from toolkit.kernels.gpu.copying import WORDS, part
 from toolkit.kernels.gpu.crop import narrowed
+from toolkit.kernels.gpu.elementwise_types import ComplexNumber, Number, load, number_type, real
 from toolkit.kernels.gpu.indexing import BLOCK, Divisor, blocks_for, coordinates, divisors, index_type
 from toolkit.kernels.gpu.layout import ElementLayout
+from toolkit.kernels.gpu.operators_complex import conj, mul
 from toolkit.kernels.gpu.registering import gpu_kernel
 from toolkit.kernels.gpu.scatter import row_numbers, scatter_rows
 from toolkit.kernels.registry import Compute, KernelNode, kernel
@@ -27,30 +30,50 @@ from toolkit.kernels.types import Array
 
 
 @functools.cache
-def _products(type: str, wide: str, ids: str, index: str, transposes_a: bool, transposes_b: bool) -> SimtKernel:
-    """For each number of a sparse matrix, it times a row of a dense one, and the row that that is added to."""
-    k = KernelBuilder(f"sparse_products_{type}", BLOCK)
-    indices, values, b = k.buffer("indices", ids), k.buffer("values", type), k.buffer("b", type)
-    products, rows = k.buffer("products", wide, written=True), k.buffer("rows", "i64", written=True)
+def _products(name: str, ids: str, index: str, adjoint_a: bool, adjoint_b: bool) -> SimtKernel:
+    """For each number of a sparse matrix, it times a row of a dense one, and the row that that is added to.
+
+    Products of half numbers are floats.
+    """
+    type = number_type(name)
+    made = number_type("float32") if name == "float16" else type
+    k = KernelBuilder(f"sparse_products_{name}", BLOCK)
+    indices, values, b = k.buffer("indices", ids), k.buffer("values", type.memory), k.buffer("b", type.memory)
+    products, rows = k.buffer("products", made.memory, written=True), k.buffer("rows", "i64", written=True)
     n, limit, inner = k.scalar("n", index), k.scalar("limit", "i64"), k.scalar("inner", "i64")
     width = Divisor.argument(k, "width", index)
     i = k.global_thread(index)
+
+    def first(at: Value) -> Value:
+        return k.mul(at, k.number(type.parts, at.type)) if type.parts > 1 else at
+
+    def loaded(buffer: KernelBuffer, at: Value, conjugate: bool) -> Number:
+        number = load(k, buffer, first(at), 0, type)
+        return conj(k, number) if conjugate and isinstance(number, ComplexNumber) else number
+
     with k.when(k.compare("slt", i, n)):
         entry, column = coordinates(k, i, [width])
         place = k.mul(k.convert(entry, "i64"), k.number(2, "i64"))
-        first = k.convert(k.load(indices, place), "i64")
-        second = k.convert(k.load(indices, k.add(place, k.number(1, "i64"))), "i64")
-        row, across = (second, first) if transposes_a else (first, second)
+        one = k.convert(k.load(indices, place), "i64")
+        other = k.convert(k.load(indices, k.add(place, k.number(1, "i64"))), "i64")
+        row, across = (other, one) if adjoint_a else (one, other)
         inside = k.both(k.compare("ult", row, limit), k.compare("ult", across, inner))
-        product = k.variable(k.number(0.0, wide))
+        product = [k.variable(k.number(0.0, made.register)) for _ in range(made.parts)]
         with k.when(inside):
             wide_column = k.convert(column, "i64")
-            if transposes_b:
+            if adjoint_b:
                 at = k.add(k.mul(wide_column, inner), across)
             else:
                 at = k.add(k.mul(across, k.convert(width.size, "i64")), wide_column)
-            product.set(k.mul(k.convert(k.load(values, entry), wide), k.convert(k.load(b, at), wide)))
-        k.store(products, i, product.get())
+            left, right = loaded(values, k.convert(entry, "i64"), adjoint_a), loaded(b, at, adjoint_b)
+            if isinstance(left, ComplexNumber) and isinstance(right, ComplexNumber):
+                found: Sequence[Value] = mul(k, left, right)
+            else:
+                found = [k.mul(real(left), real(right))]
+            for variable, part in zip(product, found, strict=True):
+                variable.set(part)
+        for part, variable in enumerate(product):
+            k.store(products, k.add(first(i), k.number(part, index)), variable.get())
         with k.when(k.compare("eq", column, k.number(0, index))):
             k.store(rows, entry, k.select(inside, row, k.number(-1, "i64")))
     return k.finish()
@@ -58,25 +81,24 @@ def _products(type: str, wide: str, ids: str, index: str, transposes_a: bool, tr
 
 @kernel(
     "SparseTensorDenseMatMul",
-    types={"T": ["half", "float", "double"], "Tindices": ["int32", "int64"]},
+    types={"T": ["half", "float", "double", "complex64", "complex128"], "Tindices": ["int32", "int64"]},
     device="GPU",
     label="simt",
 )
 def sparse_dense_matmul(op: KernelNode) -> Compute:
-    """A sparse matrix times a dense one, either as its adjoint; real numbers only. Sums are float32 of half numbers."""
+    """A sparse matrix times a dense one, either as its adjoint. Sums are float32 of half numbers."""
     device = device_of(op.node)
     adjoint_a, adjoint_b = bool(op.attr("adjoint_a")), bool(op.attr("adjoint_b"))
 
     def compute(indices: GpuArray, values: GpuArray, shape: Array, b: GpuArray) -> GpuArray:
         rows, inner, columns = check_product(indices, values, shape, b, adjoint_a, adjoint_b)
-        wide = np.dtype(np.float64 if b.dtype == np.float64 else np.float32)
+        wide = np.dtype(np.float32) if b.dtype == np.float16 else b.dtype
         y = device.zeros((rows, columns), wide)
         count = values.size * columns
         if count and y.size:
             products, numbers = device.empty((values.size, columns), wide), device.empty((values.size,), np.int64)
-            index, type = index_type(count), TYPES[b.dtype.name]
-            ids = WORDS[indices.dtype.itemsize]
-            form = _products(type, TYPES[wide.name], ids, index, adjoint_a, adjoint_b)
+            index = index_type(2 * count)
+            form = _products(b.dtype.name, WORDS[indices.dtype.itemsize], index, adjoint_a, adjoint_b)
             sizes = divisors([columns], index)
             device.launch(form, blocks_for(count), indices, values, b, products, numbers, count, rows, inner, *sizes)
             scatter_rows(device, y, products, numbers, rows, "add")

@@ -150,6 +150,13 @@ def minus(cell: Any, value: Any) -> None:
     cell -= value
 
 
+def parts(array: GpuArray) -> GpuArray:
+    """The same memory as real numbers: complex ones are pairs, in an axis more."""
+    if array.dtype.kind != "c":
+        return array
+    return array.viewed(f"float{4 * array.dtype.itemsize}", (*array.shape, 2))
+
+
 @kernel("AssignAdd", "AssignSub", types={"T": _UPDATED}, device="GPU")
 def assign_update(op: KernelNode) -> Compute:
     device, rule = device_of(op.node), plus if op.op == "AssignAdd" else minus
@@ -162,13 +169,15 @@ def assign_update(op: KernelNode) -> Compute:
                     f"{op.op}: the shapes of the variable and the value must match: "
                     f"{list(target.shape)} against {list(value.shape)}"
                 )
-            run_dense(device, op.op, rule, [target], value, [], 0)
+            run_dense(device, op.op, rule, [parts(target)], parts(value), [], 0)
         return cell
 
     return compute
 
 
-@kernel("AssignAddVariableOp", "AssignSubVariableOp", types={"dtype": _UPDATED}, kind=Kind.STATEFUL, device="GPU")
+@kernel(
+    "AssignAddVariableOp", "AssignSubVariableOp", types={"dtype": _UPDATED | COMPLEX}, kind=Kind.STATEFUL, device="GPU"
+)
 def assign_update_variable(op: KernelNode) -> Compute:
     device, dtype = device_of(op.node), op.attr("dtype")
     rule = plus if op.op == "AssignAddVariableOp" else minus
@@ -182,6 +191,6 @@ def assign_update_variable(op: KernelNode) -> Compute:
                     f"Cannot update variable with shape {list(target.shape)} using a Tensor with shape "
                     f"{list(value.shape)}, shapes must be equal."
                 )
-            run_dense(device, op.op, rule, [target], value, [], 0)
+            run_dense(device, op.op, rule, [parts(target)], parts(value), [], 0)
 
     return compute
