@@ -135,6 +135,27 @@ def gradient_options(t: Any) -> None:
     t.gradients(x, [w], unconnected_gradients="zero")
 
 
+def loops_without_gradients(t: Any) -> None:
+    """Loops that say so beside and within others that have one: V-trace and its kin are such."""
+    x, k = t.constant([1.0, 2.0]), t.constant(0.5)
+
+    def loop(start: Any, **options: Any) -> Any:
+        return t.while_loop(lambda i, _: i < 3, lambda i, v: (i + 1, v * k), [0, start], **options)[1]
+
+    silent = loop(x, back_prop=False)
+    t.gradients(silent, [k, x])
+    t.gradients(silent * x, [k, x])
+    for inner in (False, True):
+        _, r = t.while_loop(
+            lambda i, _: i < 2,
+            lambda i, v, inner=inner: (i + 1, loop(v, back_prop=not inner) + v),
+            [0, x],
+            back_prop=inner,
+        )
+        t.gradients(r + x, [k, x])
+    t.gradients(t.scan(lambda a, e: a * k + e, t.zeros([3, 2]), initializer=x, back_prop=False) * x, [k, x])
+
+
 def loop_gradients(t: Any) -> None:
     x = t.placeholder(t.float32, [], name="x")
     y = t.while_loop(lambda i, a: i < 3, lambda i, a: (i + 1, a * x + t.sqrt(a)), [t.constant(0), x])[1]
@@ -157,6 +178,7 @@ def loop_gradients(t: Any) -> None:
 
 PROGRAMS = [
     arrays, maps, scans, folds, loops, conditionals, second_derivatives, gradient_options, loop_gradients,
+    loops_without_gradients,
 ]  # fmt: skip
 
 
@@ -201,6 +223,25 @@ def test_loops_over_rows_compute() -> None:
     products = np.cumprod(values.astype(np.float64), 0)
     expected = np.stack([sum(products[j] / values[i] for j in range(i, 4)) for i in range(4)])
     np.testing.assert_allclose(steps, expected, rtol=20 * np.finfo(np.float32).eps)  # a dozen roundings each
+
+
+def test_loops_without_gradients_compute() -> None:
+    """d(x + v)/dx where v comes of a loop that says that it has none; in the outer loop each iteration adds itself."""
+    with gm.Graph().as_default() as graph:
+        x = gm.constant([1.0, 2.0])
+        silent = gm.while_loop(lambda i, _: i < 3, lambda i, v: (i + 1, v * x), [0, x], back_prop=False)[1]
+
+        def body(i: Any, v: Any) -> Any:
+            inner = gm.while_loop(lambda j, _: j < 3, lambda j, w: (j + 1, w * x), [0, v], back_prop=False)[1]
+            return i + 1, v + v + inner
+
+        outer = gm.while_loop(lambda i, _: i < 2, body, [0, x])[1]
+        slopes = [_ours().gradients(y, [x])[0] for y in (silent * x, outer)]
+    with Session(graph) as session:
+        value, (found, through) = session.run([silent, slopes])
+    np.testing.assert_array_equal(value, [1.0, 16.0])
+    np.testing.assert_array_equal(found, value)
+    np.testing.assert_array_equal(through, [4.0, 4.0])
 
 
 def test_second_derivatives_compute() -> None:

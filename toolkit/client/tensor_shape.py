@@ -253,27 +253,27 @@ class TensorShape:
 
     def with_rank(self, rank: int) -> TensorShape:
         if self.rank not in (None, rank):
-            raise ValueError(f"the shape {self} does not have {rank} dimensions")
+            raise ValueError(f"Shape {self} must have rank {rank}")
         return TensorShape(self.plain.with_rank(rank))
 
     def with_rank_at_least(self, rank: int) -> TensorShape:
         if self.rank is not None and self.rank < rank:
-            raise ValueError(f"the shape {self} has fewer than {rank} dimensions")
+            raise ValueError(f"Shape {self} must have rank at least {rank}")
         return self
 
     def with_rank_at_most(self, rank: int) -> TensorShape:
         if self.rank is not None and self.rank > rank:
-            raise ValueError(f"the shape {self} has more than {rank} dimensions")
+            raise ValueError(f"Shape {self} must have rank at most {rank}")
         return self
 
     def assert_has_rank(self, rank: int) -> None:
         if self.rank not in (None, rank):
-            raise ValueError(f"the shape {self} does not have {rank} dimensions")
+            raise ValueError(f"Shape {self} must have rank {rank}")
 
     def assert_same_rank(self, other: Any) -> None:
         theirs = plain_shape(other).rank
         if self.rank is not None and theirs is not None and self.rank != theirs:
-            raise ValueError(f"the shapes {self} and {as_shape(other)} have different numbers of dimensions")
+            raise ValueError(f"Shapes {self} and {as_shape(other)} must have the same rank")
 
     def __len__(self) -> int:
         if self.plain.dims is None:

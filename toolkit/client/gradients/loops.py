@@ -282,8 +282,6 @@ class LoopGradients:
         context = exit_op.context
         if not isinstance(context, WhileContext):
             raise GraphError("the Exit belongs to no loop that was made here", node=exit_op.name)
-        if not context.back_prop:
-            return
         if context in self._states:
             return
         outer = _outer_loop(context)
