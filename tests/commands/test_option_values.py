@@ -169,6 +169,7 @@ def test_an_empty_text_is_no_value(
         (["--precision", "exakt"], "--precision: 'exakt' is not a precision; did you mean 'exact'? Expected f32"),
         (["--allow", "foo"], "--allow: 'foo' is nothing that can be allowed; expected read=DIR, write=DIR, network"),
         (["--allow", "read"], "--allow: 'read' wants a folder or file: read=DIR"),
+        (["--limit", "memory=9999999999T"], "--limit: a limit of memory is at most 2^63-1 bytes, which no machine has"),
         (["--limit", "memory=abc"], "--limit: 'memory=abc' is not a limit; write a number and a unit, as in memory=4G"),
         (["--fetch", "logit"], "--fetch: there is no node 'logit' in the graph; did you mean"),
         (["--fetch", "x:3"], "--fetch: "),

@@ -64,6 +64,9 @@ def test_literals(text: str, expected: Any) -> None:
         ("foo", "neither an array file .* nor a literal"),
         ("", "neither an array file .* nor a literal"),
         ("[[[[", "neither an array file .* nor a literal"),
+        # longer than the name of any file
+        (f"[[{'1,' * 200}", r"^'\[\[1,1.{50,60}\.\.\.' is neither an array file .* nor a literal"),
+        ("[" * 3000 + "]" * 3000, "neither an array file .* nor a literal"),
         ("__import__('os').getcwd()", "neither an array file .* nor a literal"),
         ("[[1],[1,2]]", "the lists are ragged"),
         ("[" * 90 + "]" * 90, "the lists are nested 89 levels deep; no array is"),

@@ -68,16 +68,22 @@ def read_array(src: str) -> Array:
     found, value = _literal(src)
     if found:
         return from_nested(value, src)
-    if path and Path(path).is_dir():
+    # where Path raises: what is longer than names may be is none
+    if path and os.path.isdir(path):  # noqa: PTH112
         raise UsageError("is a folder; name an array file in it (.npy, FILE.npz:KEY, .json, .csv)", file=path)
-    if Path(src).is_file():
+    if os.path.isfile(src):  # noqa: PTH113
         if io.read_bytes(src)[:6] == npy.MAGIC:
             return _read_npy(src, None)
         raise FormatError("not an array file; expected .npy, .npz, .json or .csv", file=src)
     raise UsageError(
-        f"'{src}' is neither an array file (.npy, FILE.npz:KEY, .json, .csv) nor a literal such as "
+        f"'{_shown(src)}' is neither an array file (.npy, FILE.npz:KEY, .json, .csv) nor a literal such as "
         '[[1,2]], 3.5, true or "text"; a string keeps its quotes when the shell sees others: \'"text"\''
     )
+
+
+def _shown(text: str) -> str:
+    """A literal as far as people read it."""
+    return text if len(text) <= 60 else text[:57] + "..."
 
 
 def _read_stdin() -> Array:
@@ -140,7 +146,7 @@ def from_nested(value: Any, where: str = "") -> Array:
     Raises:
         UsageError: the lists are ragged or mix numbers with strings.
     """
-    shown = where if len(where) <= 60 else where[:57] + "..."
+    shown = _shown(where)
     if isinstance(value, dict) and set(cast("dict[str, Any]", value)) != {"base64"}:
         raise UsageError("expected a number, a string or nested lists of them, not an object", file=shown or None)
     try:

@@ -30,6 +30,8 @@ class Limits:
             value: float | None = getattr(self, name)
             if value is not None and not (value > 0 and math.isfinite(value)):
                 raise UsageError(f"a limit is more than nothing: {name} cannot be {value}")
+            if value is not None and name != "time" and value > _MOST:
+                raise UsageError(f"a limit of {name} is at most 2^63-1 bytes, which no machine has")
 
     @staticmethod
     def parse(text: str) -> Limits:
@@ -53,6 +55,8 @@ class Limits:
         return Limits(**{name: _KINDS[name](value) for name, value in given.items()})  # type: ignore[arg-type]
 
 
+#: bytes are counted in 64 bits
+_MOST = (1 << 63) - 1
 _SECONDS: Mapping[str, float] = {unit: SECONDS[unit] for unit in ("ms", "s", "min", "h")}
 _UNITS: Mapping[str, Mapping[str, float]] = {"memory": BYTES, "time": _SECONDS, "tensor": BYTES}
 _KINDS: Mapping[str, Callable[[float], float]] = {"memory": int, "time": float, "tensor": int}
