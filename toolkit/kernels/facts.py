@@ -130,8 +130,13 @@ COPIES = frozenset({COPY_IN, COPY_OUT})
 
 
 def _in_host_memory(node: Node, device_type: str, args: Iterable[ArgDef], index: int) -> bool:
-    for entry in registrations(node.op, device_type):
-        if _fits(node, entry.get("where")):
-            ranges = node.op_def.arg_ranges(args, node.attrs)
-            return any(index in ranges[name] for name in entry.get("host_memory", ()) if name in ranges)
-    return False
+    known = registrations(node.op, device_type)
+    if not known:
+        return False
+    fitting = next((entry for entry in known if _fits(node, entry.get("where"))), None)
+    if fitting is not None:
+        names = set(fitting.get("host_memory", ()))
+    else:  # TensorFlow has no kernel for these types, and we may: what stays with the host whatever they are
+        names = set[str].intersection(*(set(entry.get("host_memory", ())) for entry in known))
+    ranges = node.op_def.arg_ranges(args, node.attrs)
+    return any(index in ranges[name] for name in names if name in ranges)

@@ -58,6 +58,20 @@ def test_tensor_arrays_in_frames(force_tokens: bool) -> None:
     _agree(_arrays, force_tokens=force_tokens)
 
 
+@pytest.mark.parametrize("force_tokens", [False, True])
+def test_tensor_arrays_of_a_type_that_tensorflow_has_there_not(force_tokens: bool) -> None:
+    """Positions and lengths stay on the host whatever the elements are."""
+
+    def make(x: Any) -> Any:
+        n = gm.cast(x * 10.0, gm.int64)
+        rows = gm.TensorArray(gm.int64, 4, infer_shape=False, clear_after_read=False).scatter([0, 3, 2], n[:3])
+        rows = rows.write(1, rows.read(0) + 1)
+        parts = gm.TensorArray(gm.int64, 3, infer_shape=False, clear_after_read=False).split(n, [1, 0, 3])
+        return [rows.gather([1, 3]), rows.stack(), rows.size(), parts.concat(), parts.read(2)]
+
+    _agree(make, force_tokens=force_tokens)
+
+
 def test_tensor_lists_in_functions() -> None:
     def make(x: Any) -> Any:
         control_flow.use_functions(True)

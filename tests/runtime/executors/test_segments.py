@@ -285,3 +285,20 @@ def test_partial_runs_get_what_can_be_computed() -> None:
             second = session.partial_run(handle, "second:0", {"z:0": first})
         np.testing.assert_array_equal(first, np.tanh(X) * np.float32(2) + np.float32(1))
         np.testing.assert_array_equal(second, by_tokens(graph, "second:0", {"x:0": X, "z:0": first}))
+
+
+def test_variables_by_reference_that_computed_numbers_change_go_to_another_device() -> None:
+    """What goes there is the variable's value, not the variable; what is added lies in the arena."""
+    with gm.Graph().as_default() as graph:
+        x = ops.placeholder(np.float32, [3, 4], name="x")
+        with gm.device(FIRST):
+            variable = gm.get_variable("v", initializer=gm.constant(np.ones((3, 4), np.float32)), use_resource=False)
+            changed = variable.assign_add(ops.tanh(x) * 2.0 + ops.square(x))
+        with gm.device(SECOND):
+            ops.identity(ops.exp(-changed), name="y")
+    results: list[Any] = []
+    for tokens in (False, True):
+        with Session(graph, devices={"CPU": 2}, precision="exact", force_tokens=tokens) as session:
+            session.run(variable.initializer)
+            results.append([session.run("y:0", {"x:0": X}) for _ in range(3)])
+    np.testing.assert_array_equal(*results)

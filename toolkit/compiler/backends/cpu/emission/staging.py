@@ -69,4 +69,6 @@ def may_expose(operation: Operation) -> bool:
         return True
     if isinstance(operation, Dereference | Loop):
         return False
+    if any(dtype.is_ref for dtype in operation.step.node.output_types):
+        return False  # the variable itself
     return operation.step.kind is Kind.PURE and not keeps_inputs(operation)
