@@ -97,6 +97,24 @@ def _share_rows(block: Block, to: Compilation) -> None:
     share_rows(block, to.excluded_by_name, may_change_variables)
 
 
+def _join_late(block: Block, to: Compilation) -> None:
+    from toolkit.compiler.backends.cuda.parts.late_joins import join_late
+
+    join_late(block, to.excluded_by_name, may_change_variables)
+
+
+def _add_into_products(block: Block, to: Compilation) -> None:
+    from toolkit.compiler.backends.cuda.fusion.added_products import add_into_products
+
+    add_into_products(block, to.excluded_by_name, may_change_variables)
+
+
+def _compute_early(block: Block, to: Compilation) -> None:
+    from toolkit.compiler.backends.cuda.fusion.early import compute_early
+
+    compute_early(block, to.excluded_by_name, may_change_variables)
+
+
 def _place_parts(block: Block, to: Compilation) -> None:
     from toolkit.compiler.backends.cuda.parts.in_place import place_parts
 
@@ -172,6 +190,9 @@ CUDA_PASSES: Sequence[Pass] = (
     Pass("split_norms", _split_norms),
     Pass("sum_products", _sum_products),
     Pass("split_first", _split_first),
+    Pass("join_late", _join_late),
+    Pass("add_into_products", _add_into_products),
+    Pass("compute_early", _compute_early),
     Pass("gather_kernels", _gather_kernels),
     Pass("lower_precision_of_gpus", _lower_precision_of_gpus, finds=lambda block, to: to.settings.narrow is not None),
     Pass("lower_float8", _lower_float8, finds=lambda block, to: to.settings.float8),

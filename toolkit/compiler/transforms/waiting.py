@@ -57,13 +57,18 @@ class Groups:
             self._all[group] = None
             if operation.output.size < self._separate:
                 self._small[key] = group
-        for other in related[1:]:
+        self.merge([group, *related[1:]])
+        self._put(group, operation)
+        group.weight += weight
+
+    def merge(self, groups: Sequence[Group]) -> None:
+        """Put groups of one key, of which none takes what waits in another, into the first one."""
+        group = groups[0]
+        for other in groups[1:]:
             self.remove(other)
             for each in other.operations:
                 self._put(group, each)
             group.weight += other.weight
-        self._put(group, operation)
-        group.weight += weight
 
     def _put(self, group: Group, operation: Operation) -> None:
         group.operations.append(operation)

@@ -17,6 +17,7 @@ from toolkit.compiler.backends.cuda.fusion.shared_products import SharedProducts
 from toolkit.compiler.backends.cuda.layout.strided_operations import StridedProduct
 from toolkit.compiler.backends.cuda.loops.collected import COLLECTED_LAUNCHERS
 from toolkit.compiler.backends.cuda.operations import (
+    AddedProduct,
     ChannelGradients,
     ChannelMoments,
     FusedCall,
@@ -85,6 +86,18 @@ def _product(device: CudaDevice, operation: LibraryProduct) -> Launch:
     def launch(a: GpuArray, b: GpuArray, bias: GpuArray) -> list[GpuArray]:
         out = device.empty(shape, dtype)
         multiply(device, a, b, out, sizes, turns, bias=bias, name=name)
+        return [out]
+
+    return launch
+
+
+def _added_product(device: CudaDevice, operation: AddedProduct) -> Launch:
+    shape, dtype = operation.output.shape or (), operation.output.dtype
+    sizes, turns = operation.sizes, ("T" if operation.turn_a else "N", "T" if operation.turn_b else "N")
+
+    def launch(a: GpuArray, b: GpuArray, added: GpuArray) -> list[GpuArray]:
+        out = device.empty(shape, dtype)
+        multiply(device, a, b, out, sizes, turns, added=added)
         return [out]
 
     return launch
@@ -194,6 +207,7 @@ LAUNCHERS: dict[type, Callable[[CudaDevice, Any], Launch]] = {
     FusedKernelCall: _nest,
     FusedRowsCall: _rows,
     LibraryProduct: _product,
+    AddedProduct: _added_product,
     StridedProduct: _strided_product,
     SharedProducts: _shared_products,
     LibraryConvolution: _convolution,

@@ -285,3 +285,36 @@ class LibraryProduct(Operation, mnemonic="gpu_product"):
             or relations.shape(self.output)[-1:] != (n,)
         ):
             yield f"{relations.text(self.a)} times {relations.text(self.b)} is {relations.text(self.output)}"
+
+
+class AddedProduct(Operation, mnemonic="gpu_added_product"):
+    """op(a) @ op(b) + added: a matrix product of cuBLASLt's that adds up to another matrix.
+
+    Attributes:
+        a: [m, k], or [k, m] where it is turned.
+        b: [k, n], or [n, k] where it is turned.
+        added: [m, n], of the result's type.
+        turn_a, turn_b: a and b are stored transposed.
+    """
+
+    a: Value = operand()
+    b: Value = operand()
+    added: Value = operand()
+    turn_a: bool
+    turn_b: bool
+
+    @property
+    def sizes(self) -> tuple[int, int, int]:
+        """m, n, k."""
+        a, b = relations.shape(self.a), relations.shape(self.b)
+        m, k = a[::-1] if self.turn_a else a
+        return m, (b[0] if self.turn_b else b[1]), k
+
+    def computed_by(self) -> str | None:
+        return f"cuBLASLt, with what it adds up to{_rounded_to(self.output)}"
+
+    def verify(self) -> Iterator[str]:
+        m, n, k = self.sizes
+        yield from relations.same("a product and what is added", self.added, self.output)
+        if relations.shape(self.b)[int(self.turn_b)] != k or relations.shape(self.output) != (m, n):
+            yield f"{relations.text(self.a)} times {relations.text(self.b)} is {relations.text(self.output)}"

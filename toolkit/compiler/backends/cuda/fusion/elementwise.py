@@ -6,11 +6,14 @@ of its kernel, which serves all shapes.
 
 Reductions of the last axis wait with the operations whose shape they reduce, and so does what is computed with one
 number of a row: a softmax or a layer norm that is spelled out is one kernel, with what is elementwise around it.
+
+Where tensors are joined side by side, all that wait for it become one kernel, which writes the whole
+(`parts.in_place`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from toolkit.compiler.backends.cuda.fusion.fusible import (
     STEPS,
@@ -24,6 +27,7 @@ from toolkit.compiler.backends.cuda.fusion.fusible import (
     types_of,
 )
 from toolkit.compiler.backends.cuda.fusion.joined_kernels import joined_kernels
+from toolkit.compiler.backends.cuda.parts.late_joins import joins_columns
 from toolkit.compiler.ir.block import Block
 from toolkit.compiler.ir.conditions import Conditions
 from toolkit.compiler.ir.operation import Operation
@@ -71,7 +75,18 @@ def gather_kernels(
         operations.extend(group.operations if alone else joined_kernels(group))
         operations.extend(behind.pop(group, ()))
 
+    def join_behind(related: Sequence[Group]) -> None:  # they are one now
+        for other in related[1:]:
+            behind.setdefault(related[0], []).extend(behind.pop(other, ()))
+            follows.update({value: related[0] for value, group in follows.items() if group is other})
+
     for operation in block.operations:
+        if joins_columns(operation) and not refused(operation):
+            parts = [groups.place.get(part) for part in operation.inputs[:-1]]
+            waiting = list(dict.fromkeys(group for group in parts if group is not None))
+            if None not in parts and len({group.key for group in waiting}) == 1 and _fits(waiting):
+                groups.merge(waiting)
+                join_behind(waiting)
         key = None if refused(operation) else _key(operation, groups)
         taken = (*operation.inputs, *(predicate for predicate, _ in operation.predicates))
         group = None if key is not None or refused(operation) else _followed(operation, groups.place, follows)
@@ -94,10 +109,7 @@ def gather_kernels(
             continue
         weight = _weight(operation)
         related = groups.related(operation, key)
-        if related and (
-            sum(group.weight for group in related) + weight > _MOST_WEIGHT
-            or len(set(operation.inputs).union(*(group.operands for group in related))) > _MOST_OPERANDS
-        ):
+        if related and not _fits(related, weight, operation.inputs):
             for group in related:
                 flush(group)
             related, key = [], _own_key(operation)
@@ -105,12 +117,16 @@ def gather_kernels(
                 operations.append(operation)
                 continue
         groups.add(operation, weight, key, related)
-        for other in related[1:]:  # they are one now
-            behind.setdefault(related[0], []).extend(behind.pop(other, ()))
-            follows.update({value: related[0] for value, group in follows.items() if group is other})
+        join_behind(related)
     for group in groups:
         flush(group)
     block.reorder(operations)
+
+
+def _fits(groups: Sequence[Group], weight: int = 0, inputs: Sequence[Value] = ()) -> bool:
+    """Whether groups, with an operation of a weight, may be one kernel."""
+    operands = set(inputs).union(*(group.operands for group in groups))
+    return sum(group.weight for group in groups) + weight <= _MOST_WEIGHT and len(operands) <= _MOST_OPERANDS
 
 
 def _followed(operation: Operation, waits: dict[Value, Group], follows: dict[Value, Group]) -> Group | None:

@@ -103,10 +103,7 @@ def _collected(block: Block, loop: Loop, place: Call, item: Value) -> Value:
     begin = Collection(outputs=[Value(None, None)], steps=[loop.step])
     held, made, last = Value(None, None), Value(None, None), Value(None, None)
     block.insert_before(loop, [begin])
-    assert place.block is not None
-    place.block.insert_before(
-        place, [Collect(held=held, item=item, multiplied=True, outputs=[made], steps=[place.step])]
-    )
+    loop.body.append(Collect(held=held, item=item, multiplied=True, outputs=[made], steps=[place.step]))
     loop.body.arguments.insert(len(loop.states), held)
     loop.states = (*loop.states, begin.output)
     loop.body.results.append(made)

@@ -15,7 +15,7 @@ from toolkit.compiler.ir.operations.calls import Call, Loop, Test
 from toolkit.compiler.ir.value import Value
 
 #: ops that keep a tensor and look at nothing else
-_KEEP = frozenset({
+KEEP = frozenset({
     "StackPush", "StackPushV2", "TensorArrayWriteV3", "TensorListPushBack", "TensorListSetItem",
 })  # fmt: skip
 #: ops that look at what some handle stands for, the first of their inputs, and at nothing else
@@ -52,7 +52,7 @@ def _push_late(body: Block, given: Mapping[Value, Value]) -> None:
 
     for operation in body.operations:
         takes = made.intersection(operation.inputs) or any(value in made for value, _ in operation.predicates)
-        if isinstance(operation, Call) and operation.op in _KEEP and not operation.step.deref:
+        if isinstance(operation, Call) and operation.op in KEEP and not operation.step.deref:
             waiting.append(operation)
             made.update(operation.outputs)
             kept.add(given.get(operation.inputs[0], operation.inputs[0]))

@@ -13,12 +13,13 @@ from dataclasses import dataclass
 
 from toolkit.compiler.backends.cuda.conditionals.device_numbers import DeviceNumbers, copies_numbers_out
 from toolkit.compiler.backends.cuda.conditionals.list_uses import ListUses
+from toolkit.compiler.backends.cuda.layout.moved_axes import numbers_of
 from toolkit.compiler.backends.cuda.loops.collected import Collect, CollectedProduct, CollectedSum, Collection
 from toolkit.compiler.backends.cuda.loops.collected_stacks import collect_pushed
 from toolkit.compiler.ir.block import Block
 from toolkit.compiler.ir.effects import changes_variables
 from toolkit.compiler.ir.operation import Operation
-from toolkit.compiler.ir.operations.calls import Call, Dereference, Loop, ReadVariable
+from toolkit.compiler.ir.operations.calls import Call, Dereference, Loop, ReadVariable, call_of
 from toolkit.compiler.ir.value import Value
 from toolkit.compiler.transforms.elements import ADDS
 from toolkit.kernels.tensors import F32
@@ -36,12 +37,14 @@ class _Total:
         place: of the state.
         addition: what adds.
         term: what gives what is added, a product or a sum over rows.
+        reshaped: what gives the term another shape; None where nothing does.
         collected: what has to be kept of each iteration: both factors, or what is summed.
     """
 
     place: int
     addition: Call
     term: Call
+    reshaped: Call | None
     collected: tuple[Value, ...]
 
 
@@ -85,10 +88,15 @@ def _total(loop: Loop, place: int, refused: Refused) -> _Total | None:
         return None
     if after.is_predicate or sum(result is after for result in body.results) != 1:
         return None
-    term = others[0].producer
+    if others[0].sole_user is not addition or argument.shape != others[0].shape or after.dtype != F32:
+        return None
+    reshaped = call_of(others[0], "Reshape")
+    if reshaped is not None and (reshaped.block is not body or not reshaped.is_plain or refused(reshaped)):
+        return None
+    term = others[0].producer if reshaped is None else reshaped.inputs[0].producer
     if not isinstance(term, Call) or term.block is not body or not _is_single(term) or refused(term):
         return None
-    if others[0].sole_user is not addition or argument.shape != others[0].shape or after.dtype != F32:
+    if reshaped is not None and (term.op != "Sum" or term.output.sole_user is not reshaped):
         return None
     node = term.step.node
     if term.op == "MatMul" and node.attr("transpose_a") and not node.attr("transpose_b"):
@@ -96,11 +104,19 @@ def _total(loop: Loop, place: int, refused: Refused) -> _Total | None:
         # what is kept of an iteration is less than what its product would be written and read for
         if argument.shape is None or sum(value.size for value in collected if value.shape) > argument.size:
             return None
-    elif term.op == "BiasAddGrad":  # of a matrix, whose channels are its columns in either format
+    elif _is_of_rows(term, argument.shape):
         collected = term.inputs[:1]
     else:
         return None
-    return _Total(place, addition, term, collected) if all(_is_kept(loop, value) for value in collected) else None
+    is_kept = all(_is_kept(loop, value) for value in collected)
+    return _Total(place, addition, term, reshaped, collected) if is_kept else None
+
+
+def _is_of_rows(term: Call, shape: tuple[int, ...] | None) -> bool:
+    """Whether it sums the rows of a matrix."""
+    if term.op == "BiasAddGrad":  # channels are the columns of a matrix in either format
+        return True
+    return term.op == "Sum" and numbers_of(term.inputs[1]) == (0,) and shape == (term.inputs[0].shape or ())[1:]
 
 
 def _is_single(call: Call) -> bool:
@@ -128,7 +144,7 @@ def _take_out(block: Block, loop: Loop, totals: list[_Total]) -> None:
         block.insert_before(loop, [begin])
         held, made = Value(None, None), Value(None, None)
         collect = Collect(held=held, item=value, multiplied=value in factors, outputs=[made], steps=[first.step])
-        body.insert_before(first, [collect])
+        body.append(collect)  # behind all that is computed: between them it would end a kernel
         loop.states = (*loop.states, begin.output)
         body.arguments.insert(count, held)
         body.results.append(made)
@@ -155,4 +171,5 @@ def _take_out(block: Block, loop: Loop, totals: list[_Total]) -> None:
         block.insert_after(loop, [summed])
         block.replace_value(last, made)
         body.remove([total.addition])
+        body.remove([] if total.reshaped is None else [total.reshaped])
         body.remove([total.term])

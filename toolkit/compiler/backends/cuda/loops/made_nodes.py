@@ -39,6 +39,11 @@ class MadeNodes:
         return Call(op=op, inputs=tuple(inputs), outputs=list(outputs), steps=[step_of(node)])
 
 
+def host_number(number: int) -> Value:
+    """A whole number in host memory, such as an axis."""
+    return Value(np.dtype(np.int32), (), np.array(number, np.int32))
+
+
 def host_numbers(*numbers: int) -> Value:
     """Whole numbers in host memory, such as a shape."""
     return Value(np.dtype(np.int32), (len(numbers),), np.array(numbers, np.int32))

@@ -11,10 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import numpy as np
-
 from toolkit.compiler.backends.cuda.layout.moved_axes import number_of, numbers_of
-from toolkit.compiler.backends.cuda.loops.made_nodes import MadeNodes, host_numbers
+from toolkit.compiler.backends.cuda.loops.made_nodes import MadeNodes, host_number, host_numbers
 from toolkit.compiler.ir import relations
 from toolkit.compiler.ir.block import Block
 from toolkit.compiler.ir.effects import changes_variables
@@ -30,7 +28,6 @@ Refused = Callable[[Operation], bool]
 _BIASES = ("BiasAdd", "BiasAddV1")
 #: axes of a matrix, of what all steps are given, and what a concatenation of two takes
 _MATRIX, _STEPS, _TWO = 2, 3, 3
-_INT32 = np.dtype(np.int32)
 
 
 @dataclass
@@ -244,14 +241,10 @@ def _kept(nodes: MadeNodes, read: _Read, every: Value, made: list[Call]) -> tupl
     attributes = {"dtype": kind, "element_shape": Shape(element), "dynamic_size": False,
                   "clear_after_read": read.is_once, "identical_element_shapes": True,
                   "tensor_array_name": ""}  # fmt: skip
-    made.append(nodes.call("TensorArrayV3", "array", [_number(steps)], [handle, flow], attributes))
+    made.append(nodes.call("TensorArrayV3", "array", [host_number(steps)], [handle, flow], attributes))
     taken = [handle, host_numbers(*range(steps)), every, flow]
     made.append(nodes.call("TensorArrayScatterV3", "filled", taken, [filled], {"T": kind}))
     return read.call.op, [handle, filled]
-
-
-def _number(number: int) -> Value:
-    return Value(_INT32, (), np.array(number, _INT32))
 
 
 def _argument(loop: Loop, outer: Value, given: dict[Value, Value]) -> Value:

@@ -1,8 +1,9 @@
 """Parts of tensors are read and written by kernels where they are, so that splitting and joining copies nothing.
 
 A kernel reads what a Split or a Slice takes out of a tensor by the strides of that tensor. Where all that is joined
-is made by one kernel, that writes the whole; where tensors are joined along their first axis, each kernel writes its
-own into the memory of the whole. So the gates of a recurrent layer's steps and their gradients are never copied.
+is made by one kernel, that writes the whole, beside those parts that others take; where tensors are joined along their
+first axis, each kernel writes its own into the memory of the whole. So the gates of a recurrent layer's steps and their
+gradients are never copied.
 """
 
 from __future__ import annotations
@@ -139,7 +140,7 @@ def _write_whole(block: Block, operation: Operation) -> None:
         return
     if kernel.block is not block or kernel.conditions != operation.conditions or len(set(parts)) != len(parts):
         return
-    alone = all(part.producer is kernel and part.sole_user is operation for part in parts)
+    alone = all(part.producer is kernel for part in parts)
     whole = all(part.shape == kernel.shape and part.dtype == joined.dtype for part in parts)
     if not alone or not whole:
         return
@@ -150,16 +151,18 @@ def _write_whole(block: Block, operation: Operation) -> None:
     numbers = {part: at for at, part in enumerate(parts)}
     if any(placed.places[outputs.index(part)].target >= 0 for part in parts):
         return
-    kept = [at for at, output in enumerate(outputs) if output not in numbers]
-    renumbered = {at: new for new, at in enumerate(kept)}
-    pieces = [
-        Piece(len(kept), numbers[outputs[piece.output]] * along * strides[axis], strides)
-        if outputs[piece.output] in numbers
-        else piece._replace(output=renumbered[piece.output])
-        for piece in placed.pieces
-    ]
-    steps = [*placed.steps, *operation.steps]
     block.erase(operation)
+    kept = [at for at, output in enumerate(outputs) if output not in numbers or output.is_needed]
+    renumbered = {at: new for new, at in enumerate(kept)}
+    stores, pieces = list[int](), list[Piece]()
+    for store, piece in zip(placed.stores, placed.pieces, strict=True):
+        part = outputs[piece.output]
+        if part in numbers:
+            stores.append(store)
+            pieces.append(Piece(len(kept), numbers[part] * along * strides[axis], strides))
+        if piece.output in renumbered:
+            stores.append(store)
+            pieces.append(piece._replace(output=renumbered[piece.output]))
+    placed.stores, placed.pieces, placed.steps = tuple(stores), tuple(pieces), [*placed.steps, *operation.steps]
     placed.set_outputs([*(outputs[at] for at in kept), joined])
-    placed.pieces, placed.steps = tuple(pieces), steps
     placed.places = (*(placed.places[at] for at in kept), Place(-1, 0))

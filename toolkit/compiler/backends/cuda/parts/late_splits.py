@@ -2,6 +2,7 @@
 
 The gates of a recurrent layer are added in one tensor and split. Computed of the parts, the sums go into the kernel
 that takes these, and what is split are products, whose parts a kernel reads where they are (`backends.cuda.parts`).
+Where a gradient wants the whole as well, the parts are joined for it, which the kernel does that computes them.
 """
 
 from __future__ import annotations
@@ -11,11 +12,14 @@ from collections.abc import Callable
 from toolkit.compiler.backends.cuda.fusion.chains import times_of
 from toolkit.compiler.backends.cuda.fusion.fusible import BATCH_NORMS, is_elementwise
 from toolkit.compiler.backends.cuda.layout.moved_axes import constant_like, number_of
+from toolkit.compiler.backends.cuda.loops.late_pushes import KEEP
+from toolkit.compiler.backends.cuda.loops.made_nodes import MadeNodes
 from toolkit.compiler.ir.block import Block
 from toolkit.compiler.ir.operation import Operation
 from toolkit.compiler.ir.operations.calls import Call
 from toolkit.compiler.ir.value import Value
 from toolkit.compiler.transforms.elements import is_channels_first
+from toolkit.graph import dtypes
 
 Refused = Callable[[Operation], bool]
 _PER_CHANNEL = ("BiasAdd", "BiasAddV1")
@@ -36,13 +40,29 @@ def split_first(block: Block, refused: Refused, changes_variables: Refused) -> N
     times = times_of(block, changes_variables)
     for operation in reversed(block.operations):
         if operation.block is block and isinstance(operation, Call) and is_elementwise(operation):
-            split = operation.output.sole_user
-            if not isinstance(split, Call) or split.op != "Split" or split.step.deref or split.block is not block:
+            split = _split_of(block, operation)
+            if split is None:
                 continue
             is_beside = split.conditions == operation.conditions and times.get(split) == times.get(operation)
             if is_beside and not refused(operation) and not refused(split) and _is_worth(split, operation):
                 for made in _exchange(block, operation, split):
                     times[made] = times[operation]
+
+
+def _split_of(block: Block, operation: Call) -> Call | None:
+    """What splits a tensor that nobody else takes, or only to keep it for later."""
+    value = operation.output
+    splits = [user for user in value.users if isinstance(user, Call) and user.op == "Split"]
+    if len(splits) != 1 or value.is_result or value.is_predicate or splits[0].inputs[0] is value:
+        return None
+    others = [user for user in value.users if user is not splits[0]]
+    if splits[0].step.deref or splits[0].block is not block or not all(_keeps(block, user) for user in others):
+        return None
+    return None if others and operation.predicates else splits[0]
+
+
+def _keeps(block: Block, user: Operation) -> bool:
+    return isinstance(user, Call) and user.op in KEEP and user.block is block and user.is_plain
 
 
 def _is_worth(split: Call, operation: Call) -> bool:
@@ -61,7 +81,9 @@ def _is_worth(split: Call, operation: Call) -> bool:
     for part in split.outputs:
         if part.is_result or part.is_predicate or part.shape is None:
             return False
-        if not all(isinstance(user, Call) and is_elementwise(user) for user in part.users):
+        kernels = [user for user in part.users if isinstance(user, Call) and is_elementwise(user)]
+        others = [user for user in part.users if user not in kernels]
+        if not all(isinstance(user, Call) and user.op in KEEP for user in others) or (others and not kernels):
             return False
     return True
 
@@ -91,8 +113,24 @@ def _exchange(block: Block, operation: Call, split: Call) -> list[Operation]:
         )
         block.insert_before(split, [computed])
         made.append(computed)
+    if len(operation.output.users) > 1:
+        made.append(_joined(block, operation, split))
     block.remove([split, operation])
     return made
+
+
+def _joined(block: Block, operation: Call, split: Call) -> Operation:
+    """All parts joined again for who keeps the whole, where the first one does."""
+    places, (axis, _) = block.positions(), split.inputs
+    whole, kind = operation.output, dtypes.from_numpy(operation.output.dtype)
+    attributes = {"T": kind, "Tidx": dtypes.from_numpy(axis.dtype), "N": len(split.outputs)}
+    made = Value(whole.dtype, whole.shape)
+    joined = MadeNodes(operation).call("ConcatV2", "joined", [*split.outputs, axis], [made], attributes)
+    others = [user for user in whole.users if user is not split]
+    block.insert_before(min(others, key=places.__getitem__), [joined])
+    for user in others:
+        user.replace_operands({whole: made})
+    return joined
 
 
 def _axis_of_vectors(split: Call) -> Value:

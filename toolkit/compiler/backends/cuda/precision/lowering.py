@@ -18,6 +18,7 @@ from toolkit.compiler.backends.cuda.fusion.chains import learns
 from toolkit.compiler.backends.cuda.layout.strided_operations import StridedProduct
 from toolkit.compiler.backends.cuda.loops.collected import Collect, CollectedProduct
 from toolkit.compiler.backends.cuda.operations import (
+    AddedProduct,
     ChannelGradients,
     ChannelMoments,
     FusedCall,
@@ -46,7 +47,8 @@ _EXACT = frozenset({*ROW_OPS, "Expm1", "Log", "Log1p"})
 _EXACT_OF_ROWS = _EXACT | {"Exp"}
 _ATTENTION = (AttentionCall, AttentionGradientCall)
 _PRODUCTS = (
-    LibraryProduct, StridedProduct, ProductsCall, LibraryConvolution, ConvolutionGradient, DepthwiseCall, *_ATTENTION,
+    LibraryProduct, AddedProduct, StridedProduct, ProductsCall, LibraryConvolution, ConvolutionGradient, DepthwiseCall,
+    *_ATTENTION,
 )  # fmt: skip
 #: of loops, which of their operands their iterations want in 16 bits, by places
 _Loops = Mapping[Loop, Collection[int]]
@@ -139,6 +141,8 @@ def _takes(user: Operation, value: Value, inner: set[Value], refused: Any, loops
     match user:
         case LibraryProduct() | StridedProduct():
             return value is not user.bias
+        case AddedProduct():
+            return value is not user.added or user.output in inner
         case ProductsCall() | ConvolutionGradient() | DepthwiseCall():
             return True
         case AttentionCall() | AttentionGradientCall():
@@ -178,6 +182,8 @@ def _wanted(operation: Operation, dtype: Any, refused: Any) -> list[Value]:
     match operation:
         case LibraryProduct() | StridedProduct():
             return [operation.a, operation.b, *([operation.bias] if is_narrow and operation.bias is not None else [])]
+        case AddedProduct():
+            return [operation.a, operation.b, *([operation.added] if is_narrow else [])]
         case ProductsCall():
             return [operation.a, operation.b]
         case AttentionCall() | AttentionGradientCall():
