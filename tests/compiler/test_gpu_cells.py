@@ -16,6 +16,7 @@ from tests.compiler.layers import normal
 from toolkit import client as gm
 from toolkit.client import rnn, rnn_cell
 from toolkit.client.gradients import gradients
+from toolkit.client.rnn_wrappers import DropoutWrapper
 from toolkit.kernels.cuda.driver import choose
 from toolkit.kernels.cuda.driver.fake import FakeDriver
 from toolkit.runtime.session import Session
@@ -30,13 +31,14 @@ CELLS: dict[str, Callable[[int], Any]] = {
     "projection": lambda units: rnn_cell.LSTMCell(units, num_proj=max(units // 2, 1)),
     "gru": rnn_cell.GRUCell,
     "basic rnn": rnn_cell.BasicRNNCell,
+    "chosen": lambda units: rnn_cell.BasicRNNCell(units, activation=lambda x: gm.where(x > 0, x, x * 0.25)),
     "two layers": lambda units: rnn_cell.MultiRNNCell([rnn_cell.BasicLSTMCell(units) for _ in range(2)]),
 }
 
 
 #: launches of a step without and with gradients by the weights: a product and a kernel for each product of a state,
 #: there and back
-LAUNCHES = {"basic": (2, 4), "peepholes": (2, 4), "gru": (4, 8)}
+LAUNCHES = {"basic": (2, 4), "peepholes": (2, 4), "gru": (4, 8), "chosen": (2, 4)}
 
 
 def _weights(shape: Any, dtype: Any = None, partition_info: Any = None, **_: Any) -> Any:
@@ -133,6 +135,30 @@ def _launches(cell: str, steps: int, *, learns: bool) -> int:
         kernels = [each for each in done if each.kind != "copy"]
         assert all(each.captured for each in kernels)
         return len(kernels)
+
+
+def test_dropout() -> None:
+    """Draws are no reason to leave products in a loop; what was kept does not go through host memory."""
+    x = normal(STEPS, 4, 5)
+    with gm.Graph().as_default() as graph, gm.variable_scope("layer", initializer=_weights):
+        given = gm.placeholder(gm.float32, list(x.shape))
+        cell = DropoutWrapper(rnn_cell.BasicLSTMCell(16), output_keep_prob=0.5, state_keep_prob=0.9, seed=3)
+        outputs, _ = rnn.dynamic_rnn(cell, given, dtype=gm.float32, time_major=True)
+        wanted = [outputs, *gradients([gm.reduce_sum(outputs * outputs)], gm.trainable_variables())]
+        start = gm.global_variables_initializer()
+
+    def work(session: Session) -> list[Any]:
+        session.run(start)
+        return [each for _ in range(3) for each in session.run(wanted, {given: x})]
+
+    with choose.using(FakeDriver()), Session(graph, devices={"GPU": 1}) as session:
+        there, lines = work(session), session.explain(wanted, {given: x})
+    assert not any("launch by launch" in line for line in lines), lines
+    assert all("ConcatV2" not in body for body in bodies(lines))
+    with Session(graph, devices={"CPU": 1}) as session:
+        here = work(session)
+    assert not np.array_equal(here[0], here[len(wanted)])
+    perturbation.assert_agree([there, here], lambda: perturbation.of_work(graph, work))
 
 
 @pytest.mark.parametrize("cell", LAUNCHES)

@@ -18,14 +18,21 @@ _LISTS = frozenset({"StackPushV2", "StackPopV2", "StackPush", "StackPop", "Tenso
 CHECKS = frozenset({"CheckNumerics", "CheckNumericsV2", "EnsureShape", "Assert", "Placeholder", "PlaceholderV2"})
 
 
+#: they change a generator of their own, never an array
+OWN_DRAWS = frozenset({"RandomUniform", "RandomStandardNormal", "TruncatedNormal", "RandomUniformInt", "Multinomial"})
+
+
 #: they look at variables, and leave them as they are
 _LOOKS = frozenset({"ReadVariableOp", "_ReadVariablesOp", "VarHandleOp", "VarIsInitializedOp", "IsVariableInitialized",
                     "VariableShape"})  # fmt: skip
 
 
+_CHANGE_NO_VARIABLE = _LISTS | OWN_DRAWS | _LOOKS | SEND_OPS
+
+
 def may_change_variables(operation: Operation) -> bool:
     """Whether arrays that were read before may hold something else after an operation."""
-    if isinstance(operation, Test) or operation.has(Trait.READS_VARIABLE) or operation.op in _LISTS | _LOOKS | SEND_OPS:
+    if isinstance(operation, Test) or operation.has(Trait.READS_VARIABLE) or operation.op in _CHANGE_NO_VARIABLE:
         return False
     if not isinstance(operation, Call) or operation.step.kind is not Kind.PURE or operation.op in CHECKS:
         return has_effect(operation)

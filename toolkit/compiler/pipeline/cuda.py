@@ -115,6 +115,12 @@ def _compute_early(block: Block, to: Compilation) -> None:
     compute_early(block, to.excluded_by_name, may_change_variables)
 
 
+def _keep_where_made(block: Block, to: Compilation) -> None:
+    from toolkit.compiler.backends.cuda.loops.kept_where_made import keep_where_made
+
+    keep_where_made(block)
+
+
 def _place_parts(block: Block, to: Compilation) -> None:
     from toolkit.compiler.backends.cuda.parts.in_place import place_parts
 
@@ -177,6 +183,7 @@ def _has_softmax(block: Block, to: Compilation) -> bool:
 CUDA_PASSES: Sequence[Pass] = (
     Pass("compute_on_host", _compute_on_host),
     Pass("sink_updates", _sink_updates),
+    Pass("keep_where_made", _keep_where_made),
     Pass("push_late", _push_late),
     Pass("hoist_products", _hoist_products),
     Pass("split_products", _split_products),

@@ -156,7 +156,7 @@ class DeviceNumbers:
             self._stacks.add(root)
         if root not in self._stacks:
             return
-        is_number = call.op == STACK_POP and stays_on_host(call.step.node, _DEVICE, 0, output=True)
+        is_number = call.op == STACK_POP and _is_on_host(call)
         if is_number or (call.op == STACK_PUSH and call.inputs[1] in self.values):
             self.values.add(call.output)
 
@@ -186,6 +186,18 @@ class DeviceNumbers:
 
     def _refuse(self, why: str) -> None:
         self.why_not = self.why_not or why
+
+
+def _is_on_host(pop: Call) -> bool:
+    """Whether what is popped lies in host memory: its op has it so, and nobody takes it on the device as it is."""
+    if not stays_on_host(pop.step.node, _DEVICE, 0, output=True):
+        return False
+    users = [user for user in pop.output.users if not isinstance(user, Loop)]
+    return not users or any(
+        value is pop.output and isinstance(user, Call) and stays_on_host(user.step.node, _DEVICE, index, output=False)
+        for user in users
+        for index, value in enumerate(user.inputs[: len(user.step.node.input_types)])
+    )
 
 
 def copies_numbers_out(block: Block) -> bool:

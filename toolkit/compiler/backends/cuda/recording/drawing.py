@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from toolkit.compiler.ir.block import Block
+from toolkit.compiler.ir.effects import OWN_DRAWS
 from toolkit.compiler.ir.operations.calls import Call
 
 #: ops with generators of their own, which go on in each replay (`kernels.cuda.draws`); what others with a second seed
 #: do, kernels do on the host
 DRAWS = frozenset({
-    "RandomUniform", "RandomStandardNormal", "TruncatedNormal", "RandomUniformInt", "Multinomial",
     "CudnnRNN", "CudnnRNNV2", "CudnnRNNV3",
-})  # fmt: skip
+}) | OWN_DRAWS  # fmt: skip
 #: likewise, from the generator in the variable that their first input names
 GENERATORS = frozenset({
     "StatefulStandardNormalV2", "StatefulUniform", "StatefulTruncatedNormal", "StatefulUniformFullInt",
