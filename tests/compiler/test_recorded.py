@@ -11,7 +11,7 @@ import pytest
 
 from tests import tolerance
 from toolkit import client as gm
-from toolkit.errors import GraphmillError
+from toolkit.errors import GraphmillError, InvalidArgumentError
 from toolkit.kernels.cuda.driver import choose
 from toolkit.kernels.cuda.driver.fake import FakeContext, FakeDriver
 from toolkit.kernels.cuda.recording import Recording
@@ -70,6 +70,23 @@ def test_what_other_processes_leave_of_the_cpu_is_of_no_interest(
             monkeypatch.setattr(THREADS, "free", free)
             np.testing.assert_array_equal(session.run(y, {x: X}), np.square(X))
     assert len(replays) == 3
+
+
+def test_what_failed_is_recorded_when_it_does_not(replays: list[Recording]) -> None:
+    """The step fails by itself, so that its recording says nothing about whether it can be recorded."""
+    with gm.Graph().as_default() as graph, graph.device("/device:GPU:0"):
+        x, n = gm.placeholder(gm.float32, [4, 6]), gm.placeholder(gm.int32, [])
+        check = gm.Assert(n > 1, [n])
+        with graph.control_dependencies([check]):
+            y = ops.square(x) * 2.0
+        rows = gm.reshape(y, [n, -1])
+    with Session(graph, devices={"GPU": 1}) as session:
+        for _ in range(12):  # more often than there may be recordings
+            with pytest.raises(InvalidArgumentError, match="assertion failed"):
+                session.run(rows, {x: X, n: 1})
+        for _ in range(3):
+            np.testing.assert_array_equal(session.run(rows, {x: X, n: 2}), np.square(X).reshape(2, 12) * 2)
+        assert replays and not _refusals(session)
 
 
 def test_results_of_one_step_outlive_the_next() -> None:

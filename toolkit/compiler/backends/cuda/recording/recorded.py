@@ -33,7 +33,13 @@ from toolkit.compiler.context import RunningStep
 from toolkit.compiler.ir.block import Block
 from toolkit.compiler.ir.operation import Operation
 from toolkit.compiler.ir.operations.calls import Call
-from toolkit.errors import GraphmillError, UnimplementedError
+from toolkit.errors import (
+    FailedPreconditionError,
+    GraphmillError,
+    InvalidArgumentError,
+    OutOfRangeError,
+    UnimplementedError,
+)
 from toolkit.kernels.context import DEAD, RefVariable
 from toolkit.kernels.cuda.checks import Checks, UpdatedBeforeError
 from toolkit.kernels.cuda.device import CudaDevice
@@ -59,6 +65,8 @@ _REPLAYED = ("Assert", "ReadVariableOp", "VarHandleOp", "Variable", "Assign", "A
 #: ops that take a variable's handle and leave the variable as it is
 _READS = frozenset({"ReadVariableOp", "ResourceGather", "ResourceGatherNd", "VarIsInitializedOp"})
 _SEED = "seed2"
+#: what a step raises because of what it was given
+_OF_A_STEP = (InvalidArgumentError, FailedPreconditionError, OutOfRangeError)
 #: bytes that an H100 reads and writes (2.9 TB/s together) in the time that a launch takes Python (9 us): so much may be
 #: copied into variables for each operation of a step that is recorded for it
 _BYTES_A_LAUNCH = 13 << 20
@@ -166,6 +174,7 @@ class RecordedFunction:
         self._from_host: HostGraph | None = None
         self._runs = 0
         self._recordings = 0
+        self._doubt: str | None = None  # the note of a refusal that may be of this step alone
         self._prepares = False  # what was made of variables has to be made anew, by a step that is not recorded
 
     def run(self, arguments: Sequence[Any], running: RunningStep) -> list[Any]:
@@ -180,14 +189,27 @@ class RecordedFunction:
             self._on_device, self._prepares = None, True
         if self._prepares:
             self._prepares = False
-            return self._function.run(arguments, running)
+            return self._launched(arguments, running)
         self._runs += 1
         if self._why_not is None and not self._draws and self._runs > 1 and not self._varying:
             graph = self._record(arguments, running)
             results = None if graph is None else graph.replay(arguments)
             if results is not None:
                 return results
-        return self._function.run(arguments, running)
+        return self._launched(arguments, running)
+
+    def _launched(self, arguments: Sequence[Any], running: RunningStep) -> list[Any]:
+        """Execute once without a recording. Where that fails as the recording did, the failure was the step's own, such
+        as an assertion that does not hold: it is recorded when it does not fail."""
+        doubt, self._doubt = self._doubt, None
+        try:
+            return self._function.run(arguments, running)
+        except GraphmillError:
+            if doubt is not None:
+                self._why_not = None
+                self._recordings -= 1
+                self._function.block.notes.remove(doubt)
+            raise
 
     def run_from_host(self, arguments: Sequence[Any], running: RunningStep, boundary: HostSide) -> list[Any] | None:
         """Execute once; see `backends.base.Replays`."""
@@ -236,7 +258,7 @@ class RecordedFunction:
         numbers = [k for k, there in boundary.arguments.items() if not there and _is_number(arguments[k])]
         if self._varying or not numbers or not self._vary(numbers):
             return False
-        self._why_not = None
+        self._why_not = self._doubt = None
         self._function.block.notes.pop()
         return True
 
@@ -345,7 +367,7 @@ class RecordedFunction:
                 self._saves = True
                 self._recordings -= 1
                 return None
-            return self._refuse(error.message)
+            return self._refuse(error.message, may_be_once=isinstance(error, _OF_A_STEP))
         fresh = next((each for each in results if not is_repeated(each)), None)
         if fresh is not None:
             recording.close()
@@ -358,14 +380,16 @@ class RecordedFunction:
             return self._refuse(f"the variable {changed.variable.name} is not changed in place")
         return recording, RecordedVariables(cells, prepared), results, fetched, checks or None
 
-    def _refuse(self, why: str) -> None:
+    def _refuse(self, why: str, *, may_be_once: bool = False) -> None:
         if self._varying:  # so the host keeps its numbers, and a recording is for these
             self._varying, self._decided_by = [], None
             self._run_recorded, self._is_decided = self._by_value
             if self._recordings < _MOST_RECORDINGS:
                 return
         self._why_not = why
-        self._function.block.notes.append(f"the step runs launch by launch, not as a CUDA graph: {why}")
+        note = f"the step runs launch by launch, not as a CUDA graph: {why}"
+        self._function.block.notes.append(note)
+        self._doubt = note if may_be_once else None
 
     def run_marked(
         self, arguments: Sequence[Any], running: RunningStep
