@@ -57,8 +57,10 @@ ELSEWHERE: dict[str, str] = {
     "CTCLossV2": "tests.kernels.gpu.test_ctc",
     **dict.fromkeys(("FFTND", "IFFTND", "IRFFTND", "RFFTND"), "tests.kernels.gpu.test_fourier"),
     **dict.fromkeys(
-        ("FakeParam", "OrderedMapClear", "OrderedMapPeek", "OrderedMapStage", "OrderedMapUnstageNoKey", "Stage",
-         "Unstage"),
+        (
+            "FakeParam", "GetSessionHandle", "GetSessionHandleV2", "GetSessionTensor", "OrderedMapClear",
+            "OrderedMapPeek", "OrderedMapStage", "OrderedMapUnstageNoKey", "Stage", "Unstage",
+        ),
         "tests.kernels.gpu.test_staging",
     ),
     "TileGrad": "tests.kernels.gpu.test_slice",

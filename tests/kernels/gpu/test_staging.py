@@ -9,11 +9,12 @@ import pytest
 
 from toolkit import client as gm
 from toolkit.client.staging import StagingArea
+from toolkit.errors import InvalidArgumentError, NotFoundError
 from toolkit.kernels.cuda.device import device
 from toolkit.runtime.session import Session
 
 ops = gm.ops
-GPU = "/device:GPU:0"
+GPU, CPU = "/device:GPU:0", "/device:CPU:0"
 X = np.arange(6, dtype=np.float32).reshape(2, 3)
 
 
@@ -51,6 +52,32 @@ def test_keys_are_staged_and_taken() -> None:
         assert found[0] == 7
         np.testing.assert_array_equal(np.asarray(found[1]).reshape(X.shape), 2 * X)
         session.run(clear)
+
+
+@pytest.mark.parametrize(("kept_on", "read_on"), [(GPU, GPU), (GPU, CPU), (CPU, GPU)])
+def test_tensors_are_kept_by_the_session(kept_on: str, read_on: str) -> None:
+    """And are what they were, though the step that made them has run again."""
+    with gm.Graph().as_default() as graph:
+        with graph.device(kept_on):
+            x = gm.placeholder(gm.float32, [2, 3])
+            handle, resource = ops.get_session_handle(x * 2.0), ops.get_session_handle_v2(x * 3.0)
+        with graph.device(read_on):
+            given = gm.placeholder(gm.string, [])
+            read = ops.get_session_tensor(given, dtype=gm.float32) + 1.0
+            wrong = ops.get_session_tensor(given, dtype=gm.float64)
+        delete = ops.delete_session_tensor(given)
+    with Session(graph, devices={"GPU": 1}) as session:
+        before = device(0).memory.statistics().allocations
+        session.run(resource.op, {x: X})
+        assert kept_on == CPU or device(0).memory.statistics().allocations > before
+        first, second = (session.run(handle, {x: factor * X}) for factor in (1, 10))
+        for name, factor in ((first, 1), (second, 10), (first, 1)):
+            np.testing.assert_array_equal(session.run(read, {given: name}), 2 * factor * X + 1)
+        with pytest.raises(InvalidArgumentError, match="has type float32, not float64"):
+            session.run(wrong, {given: first})
+        session.run(delete, {given: first})
+        with pytest.raises(NotFoundError, match="was it deleted"):
+            session.run(read, {given: first})
 
 
 def test_what_nobody_reads_has_its_shape() -> None:

@@ -12,6 +12,7 @@ from toolkit.graph.device import LOCAL_JOB, DeviceSpec
 from toolkit.graph.dtypes import DType
 from toolkit.kernels.context import StepContext
 from toolkit.kernels.cpu.common import require_scalar
+from toolkit.kernels.device_memory import DeviceArray
 from toolkit.kernels.handles import ResourceHandle
 from toolkit.kernels.registry import Compute, KernelNode, Kind, kernel
 from toolkit.kernels.types import Array
@@ -29,8 +30,12 @@ class KeptTensor:
         self.value, self.dtype = value, dtype
 
 
-def _keep(op: KernelNode, step: StepContext, value: Any) -> str:
-    """Keep a tensor under a new name, which begins with the node's and ends with the device."""
+def keep(op: KernelNode, step: StepContext, value: Any) -> str:
+    """Keep a tensor under a new name, which begins with the node's and ends with the device.
+
+    Args:
+        value: of the keeper's own, where it is no array of NumPy.
+    """
     asked = DeviceSpec.parse(op.device).device_type
     device = str(_CPU) if not op.device or asked not in (None, op.device_type or asked) else op.device
     name = f"{op.name};{next(_numbers)};{device}"
@@ -42,7 +47,7 @@ def _keep(op: KernelNode, step: StepContext, value: Any) -> str:
 @kernel("GetSessionHandle", kind=Kind.STATEFUL)
 def get_handle(op: KernelNode) -> Compute:
     def compute(step: StepContext, value: Any) -> Array:
-        return np.array(_keep(op, step, value).encode(), object)
+        return np.array(keep(op, step, value).encode(), object)
 
     return compute
 
@@ -50,7 +55,7 @@ def get_handle(op: KernelNode) -> Compute:
 @kernel("GetSessionHandleV2", kind=Kind.STATEFUL)
 def get_resource_handle(op: KernelNode) -> Compute:
     def compute(step: StepContext, value: Any) -> ResourceHandle:
-        return ResourceHandle(CONTAINER, _keep(op, step, value), KeptTensor.__name__)
+        return ResourceHandle(CONTAINER, keep(op, step, value), KeptTensor.__name__)
 
     return compute
 
@@ -60,17 +65,28 @@ def get_tensor(op: KernelNode) -> Compute:
     dtype: DType = op.attr("dtype")
 
     def compute(step: StepContext, handle: Array) -> Any:
-        require_scalar(handle, "handle")
-        name = handle[()].decode()
-        try:
-            kept = step.resources.get(CONTAINER, name, KeptTensor)
-        except NotFoundError:
-            raise NotFoundError(f"the session keeps no tensor of the handle '{name}'; was it deleted?") from None
-        if kept.dtype != dtype:
-            raise InvalidArgumentError(f"the tensor of the handle '{name}' has type {kept.dtype}, not {dtype}")
-        return kept.value
+        found = kept_tensor(step, handle, dtype)
+        return found.memory.copy_out(found) if isinstance(found, DeviceArray) else found
 
     return compute
+
+
+def kept_tensor(step: StepContext, handle: Array, dtype: DType) -> Any:
+    """The tensor of a handle, where it is.
+
+    Raises:
+        NotFoundError: there is none, or no longer.
+        InvalidArgumentError: it has another type.
+    """
+    require_scalar(handle, "handle")
+    name = handle[()].decode()
+    try:
+        kept = step.resources.get(CONTAINER, name, KeptTensor)
+    except NotFoundError:
+        raise NotFoundError(f"the session keeps no tensor of the handle '{name}'; was it deleted?") from None
+    if kept.dtype != dtype:
+        raise InvalidArgumentError(f"the tensor of the handle '{name}' has type {kept.dtype}, not {dtype}")
+    return kept.value
 
 
 @kernel("DeleteSessionTensor", kind=Kind.STATEFUL)
