@@ -28,6 +28,7 @@ from toolkit.kernels.cpu.native.iterations import (
     Status,
 )
 from toolkit.kernels.cpu.native.loops import Operand, nest
+from toolkit.kernels.cpu.native.numbers import Numbers
 from toolkit.kernels.cpu.native.sums import sums
 from toolkit.kernels.cpu.onednn.library import library, set_threads
 
@@ -44,9 +45,9 @@ def _numbers(shape: tuple[int, ...], dtype: str, seed: int = 0) -> Any:
 @settings(max_examples=40, deadline=None)
 @given(
     shape=st.lists(st.integers(1, 9) | st.sampled_from([16, 17, 33]), min_size=0, max_size=4),
-    kept=st.integers(0, 255), dtype=st.sampled_from(_NAMES), dropped=st.integers(0, 2),
+    kept=st.integers(0, 255), dtype=st.sampled_from(_NAMES), dropped=st.integers(0, 2), in_text=st.booleans(),
 )  # fmt: skip
-def test_broadcasts(shape: list[int], kept: int, dtype: str, dropped: int) -> None:
+def test_broadcasts(shape: list[int], kept: int, dtype: str, dropped: int, in_text: bool) -> None:
     whole = tuple(shape)
     other = tuple(size if (kept >> axis) & 1 else 1 for axis, size in enumerate(whole))[dropped:]
     third = tuple(size if (kept >> (axis + 4)) & 1 else 1 for axis, size in enumerate(whole))
@@ -54,6 +55,7 @@ def test_broadcasts(shape: list[int], kept: int, dtype: str, dropped: int) -> No
     got = run_nest(
         [a, b, c], [dtype, "bool"],
         lambda code, x: [code.add(code.sub(x[0], x[1]), x[2]), code.compare(*_less(dtype), x[1], x[2])],
+        in_text=in_text,
     )  # fmt: skip
     np.testing.assert_array_equal(got[0], a - b + c)
     np.testing.assert_array_equal(got[1], np.broadcast_to(b < c, whole))
@@ -94,6 +96,46 @@ def test_columns_are_written_between_others(dtype: str, columns: int) -> None:
     np.testing.assert_array_equal(out[:, columns:], np.full((24, 8), 99, dtype))
 
 
+@pytest.mark.parametrize("spread", [False, True])
+def test_nests_of_one_form_have_one_text_whatever_their_sizes(spread: bool) -> None:
+    def made(*shape: int) -> tuple[str, list[int]]:
+        numbers = Numbers(2)
+        whole = Operand("float", tuple(np.cumprod([1, *shape[:0:-1]])[::-1].tolist()))
+        row = Operand("float", (shape[1], 0, 1))
+        text = nest(
+            shape, [row], [whole], lambda code, x: [code.mul(x[0], numbers.lanes(shape[0], "float"))], calls=False,
+            spread=spread, numbers=numbers,
+        )  # fmt: skip
+        return text, numbers.given
+
+    texts = {made(*shape)[0] for shape in ((3, 5, 7), (16, 2, 33), (2, 64, 16))}
+    assert len(texts) == 1
+    assert made(3, 5, 7)[1] != made(16, 2, 33)[1]
+
+
+@pytest.mark.parametrize("value", [0.0, -0.0, 1.5, np.inf, -np.inf, np.nan, 1e-45])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_numbers_are_given_bit_by_bit(dtype: str, value: float) -> None:
+    _given_to_every_lane(np.asarray(value, dtype))
+
+
+@pytest.mark.parametrize("value", [0, -1, 2**31 - 1, -(2**31)])
+@pytest.mark.parametrize("dtype", ["int32", "int64"])
+def test_whole_numbers_are_given_as_they_are(dtype: str, value: int) -> None:
+    _given_to_every_lane(np.asarray(value, dtype))
+
+
+def _given_to_every_lane(value: Any) -> None:
+    out = np.full(40, 99, value.dtype)
+    numbers, kind = Numbers(1), TYPES[value.dtype.name]
+    text = nest(
+        (40,), [], [Operand(kind, (1,))], lambda code, x: [numbers.lanes(value.item(), kind)], calls=False,
+        spread=False, numbers=numbers,
+    )  # fmt: skip
+    call(text, [out], numbers=numbers.given)
+    assert out.tobytes() == np.full(40, value).tobytes()
+
+
 @pytest.mark.parametrize("threads", [1, 2, 5])
 @pytest.mark.parametrize(
     "shape", [(1 << 20,), ((1 << 20) + 5,), (3, 400_001), (1031, 1033), (2, 7, 100_003), (5000, 300)]
@@ -123,7 +165,8 @@ def test_sums(outer: int, reduced: int, inner: int, dtype: str, mean: bool) -> N
     x = _numbers((outer, reduced, inner), dtype)
     y = np.full(outer * inner + 64, 99, dtype)
     factor = 1.0 / reduced if mean else 1.0
-    call(sums(outer, reduced, inner, TYPES[dtype], factor), [x, y])
+    text, given = sums(outer, reduced, inner, TYPES[dtype], factor)
+    call(text, [x, y], numbers=given)
     wanted = x.astype(np.longdouble).sum(1) * factor
     scale = np.abs(x).astype(np.float64).sum(1) * factor
     got = y[: outer * inner].reshape(outer, inner)
@@ -138,7 +181,8 @@ def test_sums_of_special_values(special: float, inner: int) -> None:
     x = np.ones((2, 37, inner), np.float32)
     x[1, 30, inner - 1] = special
     y = np.zeros((2, inner), np.float32)
-    call(sums(2, 37, inner, "float", 1.0), [x, y])
+    text, given = sums(2, 37, inner, "float", 1.0)
+    call(text, [x, y], numbers=given)
     np.testing.assert_array_equal(y, x.sum(1))
 
 
@@ -151,8 +195,8 @@ class _Table:
     def __init__(self, iterations: Iterations, entries: dict[int, Any], limit: int = 1000):
         self.function = machine().function(iterations.text(), {})
         self.table: Any = (ctypes.c_int64 * iterations.entries)()
-        self.keep = entries
-        for entry, thing in entries.items():
+        self.keep = entries | iterations.numbers
+        for entry, thing in self.keep.items():
             self.table[entry] = thing if isinstance(thing, int) else thing.__array_interface__["data"][0]
         self.table[LIMIT] = limit
 

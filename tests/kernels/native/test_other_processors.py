@@ -76,7 +76,7 @@ def test_nests_over_threads_call_what_they_are_given() -> None:
 
 @pytest.mark.parametrize("kind,outer,inner", list(itertools.product(["float", "double"], [1, 5], [1, 33])))
 def test_sums(kind: str, outer: int, inner: int) -> None:
-    assert not compile_for(sums.sums(outer, 40, inner, kind, 0.5))
+    assert not compile_for(sums.sums(outer, 40, inner, kind, 0.5)[0])
 
 
 @pytest.mark.parametrize("tile", [(8, 3), (6, 4), (6, 1), (1, 1)])

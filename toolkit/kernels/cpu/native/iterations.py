@@ -24,6 +24,7 @@ class Status(enum.IntEnum):
 STATUS, LIMIT = 0, 1
 BASE, LENGTH, CAPACITY, FLAGS = range(4)  # of a sequence, from its first entry on
 UNSET, SET, GONE = range(3)  # what a flag says of an element
+_OF_A_NUMBER = 8  # bytes of the largest
 
 
 @dataclass(slots=True)
@@ -69,9 +70,11 @@ class Iterations:
 
     Attributes:
         entries: how long the table is.
+        numbers: entries with sizes: a loop over other sizes has the same text.
     """
 
     entries: int = 2
+    numbers: dict[int, int] = field(default_factory=dict[int, int])
     sequences: list[Sequence] = field(default_factory=list[Sequence])
     _lines: list[str] = field(default_factory=list[str])
     _counter: int = 0
@@ -114,13 +117,13 @@ class Iterations:
         """
         number = self._emit(f"load i64, ptr {self._address(filled)}")
         for place, tensor, size in operands:
-            offset = self._emit(f"mul i64 {number}, {size}")
+            offset = self._emit(f"mul i64 {number}, {self._size(size)}")
             target = self._emit(f"getelementptr i8, ptr {self._load(place)}, i64 {offset}")
             self._copy(target, self._load(tensor), size)
         after = self._emit(f"add i64 {number}, 1")
         at = self._address(filled)
         self._line(f"store i64 {after}, ptr {at}")
-        full = self._emit(f"icmp eq i64 {after}, {room}")
+        full = self._emit(f"icmp eq i64 {after}, {self._size(room)}")
         self._counter += 1
         whole, on = f"whole{self._counter}", f"rest{self._counter}"
         self._line(f"br i1 {full}, label %{whole}, label %{on}")
@@ -262,10 +265,18 @@ class Iterations:
         return self._emit(f"load i64, ptr {self._address(sequence.entry + which)}")
 
     def _copy(self, target: str, source: str, size: int) -> None:
-        self._line(f"call void @llvm.memcpy.p0.p0.i64(ptr {target}, ptr {source}, i64 {size}, i1 false)")
+        self._line(f"call void @llvm.memcpy.p0.p0.i64(ptr {target}, ptr {source}, i64 {self._size(size)}, i1 false)")
+
+    def _size(self, size: int) -> str:
+        """A size as the table has it; that of one number is in the text, for which no function is called."""
+        if size <= _OF_A_NUMBER:
+            return str(size)
+        entry = self.reserve()
+        self.numbers[entry] = size
+        return self._emit(f"load i64, ptr {self._address(entry)}")
 
     def _element(self, sequence: Sequence, place: str) -> str:
-        offset = self._emit(f"mul i64 {place}, {sequence.stride}")
+        offset = self._emit(f"mul i64 {place}, {self._size(sequence.stride)}")
         return self._emit(f"getelementptr i8, ptr {self._load(sequence.entry + BASE)}, i64 {offset}")
 
     def _flag(self, sequence: Sequence, place: str) -> str:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from toolkit.kernels.cpu.native.code import LANES, MEMORY, SIZES, Code, Lanes
+from toolkit.kernels.cpu.native.numbers import InText, Numbers
 from toolkit.kernels.cpu.native.openmp import numbered, openmp_declarations, started
 
 ATTRIBUTES = '{ nounwind "min-legal-vector-width"="512" "prefer-vector-width"="512" }'
@@ -37,7 +38,7 @@ Body = Callable[[Code, Sequence[Lanes]], Sequence[Lanes]]
 
 
 def nest(shape: Sequence[int], inputs: Sequence[Operand], outputs: Sequence[Operand], body: Body,
-         *, calls: bool, spread: bool) -> str:  # fmt: skip
+         *, calls: bool, spread: bool, numbers: Numbers | None = None) -> str:  # fmt: skip
     """The text of a module.
 
     Args:
@@ -46,7 +47,9 @@ def nest(shape: Sequence[int], inputs: Sequence[Operand], outputs: Sequence[Oper
         calls: long functions are called, else they are written out in every place: LLVM needs a second for 150,000
             instructions.
         spread: over threads, by the runtime of OpenMP.
+        numbers: takes sizes and steps, which are given behind the operands then; None: they are in the text.
     """
+    numbers = numbers or InText()
     operands = [*inputs, *outputs]
     sizes, strides = _collapse(shape, [operand.strides for operand in operands])
     code = Code(calls=calls)
@@ -65,7 +68,7 @@ def nest(shape: Sequence[int], inputs: Sequence[Operand], outputs: Sequence[Oper
     for index, lanes in enumerate(results, count):
         assert kinds[index] == 1
         store_masked(code, f"%q{index}", "%i", lanes, names[index])
-    return _module(sizes, strides, names, hoisted, code, spread=spread)
+    return _module(sizes, strides, names, hoisted, code, numbers, spread=spread)
 
 
 def positions(code: Code) -> Lanes:
@@ -162,9 +165,15 @@ def store_masked(code: Code, base: str, index: str, lanes: Lanes, type: str = ""
 _SUFFIX = {"float": "f32", "double": "f64", "i32": "i32", "i64": "i64", "i8": "i8", "i16": "i16", "bfloat": "bf16"}
 
 
-def _module(sizes: list[int], strides: list[list[int]], types: list[str], hoisted: Code, code: Code,
-            *, spread: bool) -> str:  # fmt: skip
+def _module(counts: list[int], strides: list[list[int]], types: list[str], hoisted: Code, code: Code,
+            numbers: Numbers, *, spread: bool) -> str:  # fmt: skip
     """The function around the body: loops from the outermost dimension to the innermost, whose tail is masked."""
+    outer = len(counts) - 1
+    sizes = [numbers.size(count) for count in counts]
+    steps = [[numbers.size(step) if step else "" for step in operand[:outer]] for operand in strides]
+    # a thread takes a share of the outermost dimension; of the only one, in whole lanes
+    unit = LANES if outer == 0 else 1
+    units = numbers.size(-(-counts[0] // unit)) if spread else ""
     lines: list[str] = []
     if spread:
         lines += [*openmp_declarations(threads=True), "define void @run(ptr %operands) {",
@@ -172,11 +181,8 @@ def _module(sizes: list[int], strides: list[list[int]], types: list[str], hoiste
                   "define internal void @part(ptr %operands) #0 {", "entry:"]  # fmt: skip
     else:
         lines += ["define void @run(ptr %operands) #0 {", "entry:"]
-    outer = len(sizes) - 1
+    lines += numbers.lines()
     if spread:
-        # a thread takes a share of the outermost dimension; of the only one, in whole lanes
-        unit = LANES if outer == 0 else 1
-        units = -(-sizes[0] // unit)
         lines += [*numbered(threads=True),
                   "  %next = add i64 %me, 1",
                   f"  %fa = mul i64 %me, {units}", "  %from0 = udiv i64 %fa, %all",
@@ -188,7 +194,7 @@ def _module(sizes: list[int], strides: list[list[int]], types: list[str], hoiste
                   "begin:"]  # fmt: skip
         first, last = "%from", "%to"
     else:
-        first, last = "0", str(sizes[0])
+        first, last = "0", sizes[0]
     for index in range(len(types)):
         lines.append(f"  %a{index} = getelementptr ptr, ptr %operands, i64 {index}")
         lines.append(f"  %p{index} = load ptr, ptr %a{index}, align 8")
@@ -198,8 +204,8 @@ def _module(sizes: list[int], strides: list[list[int]], types: list[str], hoiste
         start = first if depth == 0 else "0"
         lines += [f"  br label %head{depth}", f"head{depth}:",
                   f"  %i{depth} = phi i64 [{start}, %{previous}], [%n{depth}, %latch{depth}]"]  # fmt: skip
-        for index, step in enumerate(strides):
-            if step[depth] == 0:
+        for index, step in enumerate(steps):
+            if not step[depth]:
                 continue
             lines.append(f"  %o{depth}_{index} = mul i64 %i{depth}, {step[depth]}")
             name = f"%b{depth}_{index}"
@@ -207,7 +213,7 @@ def _module(sizes: list[int], strides: list[list[int]], types: list[str], hoiste
             lines.append(f"  {name} = getelementptr {memory}, ptr {bases[index]}, i64 %o{depth}_{index}")
             bases[index] = name
         previous = f"head{depth}"
-    start, stop = (first, last) if outer == 0 else ("0", str(sizes[-1]))
+    start, stop = (first, last) if outer == 0 else ("0", sizes[-1])
     # %q names must not depend on how deep the nest is
     for index in range(len(types)):
         memory = MEMORY[types[index]]
@@ -219,7 +225,7 @@ def _module(sizes: list[int], strides: list[list[int]], types: list[str], hoiste
               f"  %n = add i64 %i, {LANES}", f"  %more = icmp ult i64 %n, {stop}",
               f"  br i1 %more, label %inner, label %{f'latch{outer - 1}' if outer else 'done'}"]  # fmt: skip
     for depth in range(outer - 1, -1, -1):
-        stop = last if depth == 0 else str(sizes[depth])
+        stop = last if depth == 0 else sizes[depth]
         after = f"latch{depth - 1}" if depth else "done"
         lines += [f"latch{depth}:", f"  %n{depth} = add i64 %i{depth}, 1",
                   f"  %more{depth} = icmp ult i64 %n{depth}, {stop}",

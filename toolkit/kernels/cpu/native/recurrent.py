@@ -17,7 +17,7 @@ from toolkit.kernels.cpu.native.code import LANES, Code, Lanes
 from toolkit.kernels.cpu.native.functions import sigmoid
 from toolkit.kernels.cpu.native.loops import ATTRIBUTES, MASK, load_masked, loop, store_masked
 from toolkit.kernels.cpu.native.openmp import openmp_declarations
-from toolkit.kernels.cpu.native.row_products import RowTile, declarations, row_product
+from toolkit.kernels.cpu.native.row_products import RowTile, row_product
 from toolkit.kernels.cpu.native.shares import part, start
 from toolkit.kernels.cpu.native.tiles import loaded
 
@@ -38,7 +38,10 @@ class LayerOperand(enum.IntEnum):
     FIRST_MEMORY = 8
     LAST_STATE = 9
     MEMORY = 10  # c, [batch, units]
-    NUMBERS = 11
+    INPUT_KERNELS = 11  # addresses of the kernels (`row_products`) for 1, 2, ... rows
+    STATE_KERNELS = 12
+    CANDIDATE_KERNELS = 13
+    NUMBERS = 14
 
 
 class LayerSize(enum.IntEnum):
@@ -82,7 +85,6 @@ class LayerForm(NamedTuple):
         along_time: the product of the input is made for several steps of one example at a time, else for several
             examples of one step.
         input_tile, tiles: of the product of the input, and of each product of the state.
-        input_heights, heights: rows of tiles that there are.
     """
 
     kind: CellKind
@@ -93,16 +95,11 @@ class LayerForm(NamedTuple):
     along_time: bool
     input_tile: RowTile
     tiles: tuple[RowTile, ...]
-    input_heights: tuple[int, ...]
-    heights: tuple[tuple[int, ...], ...]
 
 
 def layer(form: LayerForm) -> str:
     """The text of a module with `void run(ptr operands)`."""
-    functions = row_product("of_input", form.input_tile, form.input_heights)
-    for number, (tile, heights) in enumerate(zip(form.tiles, form.heights, strict=True)):
-        functions += row_product(f"of_state{number}", tile, heights)
-    names = [*declarations(form.input_tile.lanes), *openmp_declarations(threads=form.threads)]
+    names = openmp_declarations(threads=form.threads)
     code = Code(calls=False)
     run = ["define void @run(ptr %operands) {", *loaded([LayerOperand.NUMBERS], "operands", "ptr"),
            *loaded([LayerSize.SHARES], "numbers"), *start(threads=form.threads), "  ret void", "}"]  # fmt: skip
@@ -128,7 +125,7 @@ def layer(form: LayerForm) -> str:
               "  %own_last = getelementptr float, ptr %last_state, i64 %co",
               *tiled("span", "%length", "%chunk", [*_product_of_input(form), *steps])]  # fmt: skip
     lines = part(head, share, threads=form.threads)
-    return "\n".join([*sorted({*names, *code.declared}), *code.defined.values(), *functions, *run, *lines,
+    return "\n".join([*sorted({*names, *code.declared}), *code.defined.values(), *run, *lines,
                       f"attributes #0 = {ATTRIBUTES}", ""])  # fmt: skip
 
 
@@ -158,12 +155,12 @@ def _product_of_input(form: LayerForm) -> list[str]:
         place = ["  %step0 = add i64 %span_first, %a", "  %row0 = add i64 %tile_first, 0",
                  "  %slot0 = mul i64 %a, %rows", "  %slot = add i64 %slot0, %tile_first"]  # fmt: skip
         apart, ready_apart = "%input_row", "%wide"
-    given = f"i64 %tile_rows, ptr %ip, i64 {apart}, ptr %iw, i64 %channels, ptr %rp, i64 {ready_apart}"
+    given = ("%ip", apart, "%iw", "%channels", "%rp", ready_apart)
     tile = [*place, "  %ix0 = mul i64 %step0, %input_step", "  %ix1 = mul i64 %row0, %input_row",
             "  %ix = add i64 %ix0, %ix1", "  %ip = getelementptr float, ptr %own_input, i64 %ix",
             "  %rx0 = mul i64 %slot, %wide", f"  %rx1 = mul i64 %ij, {columns}", "  %rx = add i64 %rx0, %rx1",
             "  %rp = getelementptr float, ptr %ready, i64 %rx",
-            f"  call void @of_input({given})"]  # fmt: skip
+            *row_product("of_input", "%input_kernels", "%tile_rows", given)]  # fmt: skip
     panel = [f"  %iw0 = mul i64 %channels, {columns}", "  %iw1 = mul i64 %iw0, %ij",
              "  %iw = getelementptr float, ptr %layer, i64 %iw1",
              *loop(outer, "0", outer_stop, 1, tiled("tile", count, most, tile))]  # fmt: skip
@@ -207,9 +204,10 @@ def _product_of_state(form: LayerForm, code: Code, number: int, tile: RowTile) -
            "  %mx0 = mul i64 %b, %memory_before_row", "  %mx = add i64 %mx0, %unit",
            "  %cx0 = mul i64 %b, %units", "  %cx = add i64 %cx0, %unit",
            *(f"  {line}" for line in inner.lines)]  # fmt: skip
-    given = f"i64 %{u}_rows, ptr %hx, i64 {apart}, ptr %uw, i64 %units, ptr %sums, i64 {tile.columns}"
+    given = ("%hx", apart, "%uw", "%units", "%sums", str(tile.columns))
+    kernels = "%candidate_kernels" if number else "%state_kernels"
     rows = [f"  %hx0 = mul i64 %{u}_first, {apart}", f"  %hx = getelementptr float, ptr {source}, i64 %hx0",
-            f"  call void @of_state{number}({given})", *loop("r", "0", f"%{u}_rows", 1, row)]  # fmt: skip
+            *row_product("of_state", kernels, f"%{u}_rows", given), *loop("r", "0", f"%{u}_rows", 1, row)]  # fmt: skip
     panel = [f"  %uw0 = mul i64 %units, {tile.columns}", f"  %uw1 = mul i64 %uw0, %{j}",
              f"  %uw = getelementptr float, ptr {weights}, i64 %uw1", f"  %unit = mul i64 %{j}, {LANES}",
              "  %left = sub i64 %units, %unit", *MASK,

@@ -9,15 +9,18 @@ of a product of one row, on a Cascade Lake).
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import functools
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from toolkit.kernels.cpu.memory.addresses import aligned
 from toolkit.kernels.cpu.native.code import LANES
+from toolkit.kernels.cpu.native.loops import ATTRIBUTES
 
 _FLOAT = 4
+_GIVEN = "ptr %x, i64 %apart, ptr %weights, i64 %depth, ptr %sums, i64 %sums_apart"
 
 
 class RowTile(NamedTuple):
@@ -70,36 +73,38 @@ def heights(count: int, most: int) -> set[int]:
     return {least, least + 1} if more else {least}
 
 
-_GIVEN = "ptr %x, i64 %apart, ptr %weights, i64 %depth, ptr %sums, i64 %sums_apart"
-
-
-def row_product(name: str, tile: RowTile, rows: Collection[int]) -> list[str]:
-    """Lines that define `void NAME(i64 rows, ptr x, i64 apart, ptr weights, i64 depth, ptr sums, i64 sums_apart)`.
+@functools.cache
+def row_kernel(tile: RowTile, height: int) -> str:
+    """The text of a module that multiplies so many rows, `void run(ptr x, i64 apart, ptr weights, i64 depth, ptr sums,
+    i64 sums_apart)`.
 
     Rows of x and of the sums are so many floats apart; `depth` numbers of each row of x are multiplied by as many rows
     of a panel.
+    """
+    vector = f"<{tile.lanes} x float>"
+    return "\n".join([
+        f"declare {vector} @llvm.fma.v{tile.lanes}f32({vector}, {vector}, {vector})",
+        *_of_height("run", tile, height), f"attributes #0 = {ATTRIBUTES}", "",
+    ])  # fmt: skip
+
+
+def row_product(name: str, kernels: str, rows: str, given: Sequence[str]) -> list[str]:
+    """Lines that call a kernel out of a table of addresses of those for 1, 2, ... rows.
 
     Args:
-        rows: numbers of rows that it may be called for.
+        name: of the registers.
+        kernels, rows: registers with the table, and with how many rows there are.
+        given: what kernels take, one by one.
     """
-    lines = [line for height in sorted(rows) for line in _of_height(f"{name}_{height}", tile, height)]
-    first, *others = sorted(rows)
-    cases = " ".join(f"i64 {height}, label %of{height}" for height in others)
-    lines += [f"define internal void @{name}(i64 %rows, {_GIVEN}) #0 {{", "entry:",
-              f"  switch i64 %rows, label %of{first} [ {cases} ]"]  # fmt: skip
-    for height in (first, *others):
-        lines += [f"of{height}:", f"  call void @{name}_{height}({_GIVEN})", "  ret void"]
-    return [*lines, "}"]
-
-
-def declarations(lanes: int) -> list[str]:
-    """What the lines of `row_product` call."""
-    vector = f"<{lanes} x float>"
-    return [f"declare {vector} @llvm.fma.v{lanes}f32({vector}, {vector}, {vector})"]
+    typed = [f"{type} {each}" for type, each in zip(("ptr", "i64", "ptr", "i64", "ptr", "i64"), given, strict=True)]
+    return [
+        f"  %{name}_n = sub i64 {rows}, 1", f"  %{name}_at = getelementptr ptr, ptr {kernels}, i64 %{name}_n",
+        f"  %{name}_kernel = load ptr, ptr %{name}_at", f"  call void %{name}_kernel({', '.join(typed)})",
+    ]  # fmt: skip
 
 
 def _of_height(name: str, tile: RowTile, height: int) -> list[str]:
-    lines = [f"define internal void @{name}({_GIVEN}) noinline #0 {{", "entry:"]
+    lines = [f"define void @{name}({_GIVEN}) #0 {{", "entry:"]
     for row in range(height):
         lines += [f"  %xo{row} = mul i64 %apart, {row}", f"  %x{row} = getelementptr float, ptr %x, i64 %xo{row}"]
     # where there are few sums, each is made in several parts

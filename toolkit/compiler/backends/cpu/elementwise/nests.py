@@ -6,6 +6,7 @@ Nothing is moved before its place in the program, and nothing is held back beyon
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -36,6 +37,7 @@ from toolkit.compiler.transforms.waiting import Group, Groups
 from toolkit.kernels.cpu.native.code import TYPES, Code, Lanes
 from toolkit.kernels.cpu.native.compiler import Function, compiler
 from toolkit.kernels.cpu.native.loops import Operand, is_long, nest
+from toolkit.kernels.cpu.native.numbers import Numbers
 from toolkit.kernels.cpu.native.openmp import OPENMP
 from toolkit.kernels.cpu.native.operations import OPERATORS, accepts
 from toolkit.kernels.cpu.onednn.library import library, openmp_symbols
@@ -216,11 +218,13 @@ class _Written:
         rows: the shape of the nest where that is long rows (`widening`); None where it is the operation's own.
         reaches: bytes from the first element that is touched to the end of the last: of what is read, of constant
             tensors, of what is written.
+        given: the numbers that the code takes behind those.
     """
 
     function: Function
     rows: tuple[int, int] | None
     reaches: Sequence[int]
+    given: Sequence[int]
 
 
 def write_nest(emitter: Emitter, operation: FusedLoopNest) -> None:
@@ -243,8 +247,8 @@ def write_nest(emitter: Emitter, operation: FusedLoopNest) -> None:
     ]  # fmt: skip
     emitter.execute_native(
         written.function,
-        [Span(thing, reach, offset=first * int(thing.dtype.itemsize))
-         for (thing, first), reach in zip(things, written.reaches, strict=True)],
+        [*(Span(thing, reach, offset=first * int(thing.dtype.itemsize))
+           for (thing, first), reach in zip(things, written.reaches, strict=True)), *written.given],
     )  # fmt: skip
 
 
@@ -277,7 +281,7 @@ def _compiled(
     emitter: Emitter, operation: FusedLoopNest, windows: Sequence[Window], constants: Sequence[Any],
     arrays: Sequence[Any],
 ) -> _Written:  # fmt: skip
-    """The code of a nest.
+    """The code of a nest: the same for all sizes and numbers, which it is given.
 
     Args:
         constants: its constant tensors.
@@ -285,20 +289,26 @@ def _compiled(
     """
     members, reads, stores = operation.members, operation.reads, operation.stores
     shape = operation.shape
+    numbers = Numbers(len(reads) + len(arrays) + len(windows))
 
     def body(code: Code, given: Sequence[Lanes]) -> list[Lanes]:
         made: list[Lanes] = []
         fixed = {id(array): lanes for array, lanes in zip(constants, given[len(reads) :], strict=True)}
 
-        def lanes(source: Source) -> Lanes:
+        def lanes(source: Source, dividing: str = "") -> Lanes:
+            """The lanes of a source; of the op that divides by it."""
             if isinstance(source, Made):
                 return made[source.index]
             if isinstance(source, Read):
                 return given[source.index]
-            return fixed[id(source)] if id(source) in fixed else code.number(source.reshape(()).item(), _type(source))
+            if id(source) in fixed:
+                return fixed[id(source)]
+            number, type = source.reshape(()).item(), TYPES[source.dtype.name]
+            in_text = type == "i1" or _divides_faster(dividing, number)
+            return code.number(number, type) if in_text else numbers.lanes(number, type)
 
         for member in members:
-            sources = map(lanes, member.sources)
+            sources = [lanes(each, member.op if at == 1 else "") for at, each in enumerate(member.sources)]
             if member.op in MAKERS:
                 made.append(write_maker(code, member, *sources))
             else:
@@ -317,11 +327,19 @@ def _compiled(
     may_spread = is_long(shape, weight, target.threads.nest) and library() is not None
     symbols = openmp_symbols(*OPENMP) if may_spread else {}
     calls = weight > target.nests.written_out
-    text = nest(shape, operands, results, body, calls=calls, spread=bool(symbols))
+    text = nest(shape, operands, results, body, calls=calls, spread=bool(symbols), numbers=numbers)
     machine = compiler()
     assert machine is not None
     function = machine.function(text, symbols)
-    return _Written(function, rows, [operand.reach(shape) for operand in (*operands, *results)])
+    return _Written(function, rows, [operand.reach(shape) for operand in (*operands, *results)], numbers.given)
+
+
+def _divides_faster(op: str, divisor: float) -> bool:
+    """Whether an op is faster with its divisor in the text: integers are multiplied then, and so are floats where that
+    is exact, by powers of two."""
+    if op == "RealDiv":
+        return math.isfinite(divisor) and abs(math.frexp(divisor)[0]) == 0.5
+    return op in OPERATORS and OPERATORS[op].divides
 
 
 def _operand(thing: Any, shape: tuple[int, ...], strides: tuple[int, ...] | None = None) -> Operand:
@@ -331,7 +349,3 @@ def _operand(thing: Any, shape: tuple[int, ...], strides: tuple[int, ...] | None
     return Operand(
         TYPES[thing.dtype.name], tuple(0 if a == 1 != b else s for a, b, s in zip(padded, shape, steps, strict=True))
     )
-
-
-def _type(array: Any) -> str:
-    return TYPES[array.dtype.name]

@@ -87,10 +87,8 @@ def write_sum(emitter: Emitter, operation: CompiledSum) -> None:
     x, y = operation.input, operation.output
     machine = compiler()
     assert machine is not None
-    function = emitter.alike(
-        (write_sum, operation.sizes, x.dtype, operation.factor),
-        lambda: machine.function(sums(*operation.sizes, TYPES[x.dtype.name], operation.factor), {}),
-    )
+    text, given = sums(*operation.sizes, TYPES[x.dtype.name], operation.factor)
+    function = emitter.alike((write_sum, text), lambda: machine.function(text, {}))
     outer, reduced, inner = operation.sizes
     size = int(x.dtype.itemsize) * outer * inner
-    emitter.execute_native(function, [Span(x, size * reduced), Span(y, size)])
+    emitter.execute_native(function, [Span(x, size * reduced), Span(y, size), *given])

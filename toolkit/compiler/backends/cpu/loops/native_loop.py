@@ -209,6 +209,7 @@ class NativeInstance(ArenaInstance):
             if (value := one.same) is not None
         }
         text = iterations.text()
+        self._entries |= iterations.numbers
         self._length = iterations.entries
         return text
 

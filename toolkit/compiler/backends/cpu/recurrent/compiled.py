@@ -25,7 +25,7 @@ from toolkit.kernels.cpu.native.code import LANES
 from toolkit.kernels.cpu.native.compiler import compiler
 from toolkit.kernels.cpu.native.openmp import OPENMP
 from toolkit.kernels.cpu.native.recurrent import LayerForm, layer
-from toolkit.kernels.cpu.native.row_products import RowTile, heights, pack_gates
+from toolkit.kernels.cpu.native.row_products import RowTile, heights, pack_gates, row_kernel
 from toolkit.kernels.cpu.onednn.library import openmp_symbols
 from toolkit.target.target import Target
 
@@ -65,7 +65,7 @@ def write_compiled_layer(emitter: Emitter, operation: RecurrentLayer) -> None:
     x, (sequence, *last) = operation.input, operation.outputs
     batch, units, length = _batch(operation), weights.units, operation.length
     channels, panels = weights.layer.shape[0], -(-units // LANES)
-    form, chunk = _form(operation, emitter.target)
+    form, chunk, kernels = _form(operation, emitter.target)
     machine = compiler()
     assert machine is not None
     function = machine.function(_text(form), openmp_symbols(*OPENMP) if form.threads else {})
@@ -98,6 +98,7 @@ def write_compiled_layer(emitter: Emitter, operation: RecurrentLayer) -> None:
         whole(kept(pack_gates(np.asarray(weights.bias)[None]))),
         zeros if weights.peepholes is None else whole(kept(pack_gates(np.asarray(weights.peepholes)[None]))),
         first[0], first[-1], _all_rows(last[0], batch, units) if last else zeros, memory,
+        *(whole(kept(_addresses(emitter, tile, heights))) for tile, heights in kernels),
         whole(kept(np.array(numbers, np.int64))),
     ]  # fmt: skip
     for start, stop in shares:
@@ -108,8 +109,23 @@ def write_compiled_layer(emitter: Emitter, operation: RecurrentLayer) -> None:
     emitter.execute_native(function, regions)
 
 
-def _form(operation: RecurrentLayer, target: Target) -> tuple[LayerForm, int]:
-    """What the text depends on, and for how many steps the product of the input is made at a time."""
+def _addresses(emitter: Emitter, tile: RowTile, heights: set[int]) -> Any:
+    """A table with the addresses of a product's kernels, by rows."""
+    machine = compiler()
+    assert machine is not None
+    addresses = np.zeros(tile.rows, np.int64)
+    for height in heights:
+        addresses[height - 1] = emitter.kept(machine.function(row_kernel(tile, height), {})).address
+    return addresses
+
+
+#: a tile of products, and how many rows there are at a time
+_Kernels = tuple[RowTile, set[int]]
+
+
+def _form(operation: RecurrentLayer, target: Target) -> tuple[LayerForm, int, tuple[_Kernels, _Kernels, _Kernels]]:
+    """What the text depends on, for how many steps the product of the input is made at a time, and the kernels of that
+    product and of those of the state."""
     kind, sizes, vectors, weights = _KINDS[type(operation)], target.recurrent, target.vectors, operation.weights
 
     def tile(gates: int) -> RowTile:
@@ -123,18 +139,17 @@ def _form(operation: RecurrentLayer, target: Target) -> tuple[LayerForm, int]:
     along_time = chunk >= min(given.rows, max(rows))
     if chunk > given.rows:
         chunk = chunk // given.rows * given.rows
-    steps = heights(length, chunk)
-    counts = steps if along_time else rows
     form = LayerForm(
         kind, len(operation.shares) > 1, weights.units % LANES != 0, weights.peepholes is not None,
-        len(operation.outputs) > 1, along_time, given, products, _heights(counts, given),
-        tuple(_heights(rows, product) for product in products),
+        len(operation.outputs) > 1, along_time, given, products,
     )  # fmt: skip
-    return form, chunk
+    counts = heights(length, chunk) if along_time else rows
+    state = [(product, _heights(rows, product)) for product in products]
+    return form, chunk, ((given, _heights(counts, given)), state[0], state[-1])
 
 
-def _heights(counts: set[int], tile: RowTile) -> tuple[int, ...]:
-    return tuple(sorted(set().union(*(heights(count, tile.rows) for count in counts))))
+def _heights(counts: set[int], tile: RowTile) -> set[int]:
+    return set().union(*(heights(count, tile.rows) for count in counts))
 
 
 def _strides(shape: Any, *, batch_major: bool) -> tuple[int, int]:
