@@ -13,6 +13,7 @@ from typing import Any
 from toolkit.compiler.backends.base import SOURCE_NAME, Executable, HostSide, Instance
 from toolkit.compiler.context import RunningStep, compiling
 from toolkit.compiler.importer.control import UnstructuredError
+from toolkit.compiler.importer.facts import Facts
 from toolkit.compiler.importer.lift import Lifter
 from toolkit.compiler.importer.state import Guard, ImportState
 from toolkit.compiler.importer.states import drop_states
@@ -225,7 +226,7 @@ def _lifted(
     program: Program, arguments: Sequence[Any], running: RunningStep, *, capture: bool
 ) -> tuple[ImportState, Block]:
     with compiling(running, "import"):
-        state = ImportState(running, capture=capture, on_host=program.memory is None)
+        state = ImportState(running, Facts.of(program), capture=capture, on_host=program.memory is None)
         lifter = Lifter(state)
         lifter.lift(program, arguments)
         block = lifter.block

@@ -45,6 +45,7 @@ class Program:
         by_value: of a segment, the arguments that follow from shapes alone.
         beside: the programs that run in the same step, where there are several, or this is a part of one.
         writes: whether its nodes may change a variable (`importer.effects`), once somebody has asked.
+        learned: what plans for some shapes found of it that holds for those for others, by who found it.
 
     Args:
         device_index: the device's number among those of its type.
@@ -112,6 +113,7 @@ class Program:
         self.by_value: frozenset[int] = frozenset()
         self.beside: Sequence[Program] = ()
         self.writes: bool | None = None
+        self.learned: dict[type, Any] = {}
 
     @classmethod
     def like(cls, kernels: ProgramKernels, graph: Graph) -> Program:
@@ -134,6 +136,7 @@ class Program:
         made.is_part = True
         made.beside = self.beside or (self,)
         made.writes = None
+        made.learned = {}
         return made
 
 

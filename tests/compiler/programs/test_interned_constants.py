@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import sys
 import weakref
 from typing import Any
 
@@ -11,7 +12,8 @@ import pytest
 
 from toolkit import client as gm
 from toolkit.compiler import plan
-from toolkit.compiler.backends.cpu.emission.interning import LEAST, interned
+from toolkit.compiler.backends.cpu.emission.interning import LEAST, interned, packing
+from toolkit.compiler.ir.lasting import is_lasting, note_lasting
 from toolkit.compiler.plan import Plan, SharedPlan
 from toolkit.kernels.cpu.native.compiler import compiler
 from toolkit.kernels.cpu.onednn.library import library
@@ -47,6 +49,52 @@ def test_what_nobody_holds_any_more_is_gone() -> None:
     known = weakref.ref(interned(first))
     assert known() is first
     del first
+    gc.collect()
+    assert known() is None
+
+
+def test_what_outlives_a_plan_is_packed_once_while_somebody_uses_it() -> None:
+    made: list[int] = []
+
+    def pack() -> Any:
+        made.append(0)
+        return np.ascontiguousarray(weights.T)
+
+    weights = np.random.default_rng(2).normal(size=(48, 96)).astype(np.float32)
+    note_lasting(weights)
+    first = packing(weights, "turned", pack)
+    assert packing(weights.reshape(48, 96), "turned", pack) is first  # a view of the same
+    assert len(made) == 1
+    assert packing(weights[:, :48], "turned", pack) is not first
+    assert packing(weights, "otherwise", pack) is not first
+    assert packing(weights, "turned", pack, ()) is first
+    before, reference = len(made), weakref.ref(first)
+    del first
+    gc.collect()
+    assert reference() is None
+    packing(weights, "turned", pack)
+    assert len(made) == before + 1
+
+
+def test_while_it_is_used_packed_a_constant_is_somebody_elses_too() -> None:
+    """So a variable that has it is copied before it changes."""
+    weights = np.ones((64, 64), np.float32)
+    note_lasting(weights)
+    before = sys.getrefcount(weights)
+    used = packing(weights, "copied", weights.copy)
+    assert sys.getrefcount(weights) > before
+    del used
+    gc.collect()
+    assert sys.getrefcount(weights) == before
+
+
+def test_what_is_made_for_a_plan_is_not_kept_for_the_next() -> None:
+    scaled = np.ones((64, 64), np.float32) * 2
+    assert not is_lasting(scaled)
+    known = weakref.ref(scaled)
+    used = packing(scaled, "copied", scaled.copy)
+    assert packing(scaled, "copied", scaled.copy) is not used
+    del scaled
     gc.collect()
     assert known() is None
 

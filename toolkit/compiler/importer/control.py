@@ -91,15 +91,26 @@ class FrameLoop:
 Item = Any  # int | FrameLoop
 
 
-def item_order(program: Program, frame: StaticFrame) -> list[Item]:
-    """The steps of a frame and the loops directly inside it, in an order in which they can run.
+class ItemOrder(list[Item]):
+    """The steps outside all loops of a program, and the outermost loops, in an order in which they can run.
 
     Raises:
         UnstructuredError: a frame is not a loop as tf.while_loop makes it.
     """
-    if len(program.all_frames) == 1:
-        return list(range(len(program.steps)))
-    return _FrameSteps(program).order(frame)
+
+    def __init__(self, program: Program):
+        is_straight = len(program.all_frames) == 1
+        super().__init__(
+            range(len(program.steps)) if is_straight else _FrameSteps(program).order(program.all_frames[0])
+        )
+
+    @staticmethod
+    def of(program: Program) -> ItemOrder:
+        """That of a program, found once: it does not depend on what the arguments are."""
+        found = program.learned.get(ItemOrder)
+        if found is None:
+            found = program.learned[ItemOrder] = ItemOrder(program)
+        return found
 
 
 class _FrameSteps:
@@ -120,7 +131,7 @@ class _FrameSteps:
                 self.enters.setdefault((id(frame), name), []).append(position)
 
     def order(self, frame: StaticFrame) -> list[Item]:
-        """As `item_order`."""
+        """The steps of a frame and the loops directly inside it, in an order in which they can run."""
         loops: list[FrameLoop] = []
         owned: list[tuple[int, Any]] = [(position, position) for position in self.inside.get(id(frame), ())]
         for child in self.children.get(id(frame), ()):

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from toolkit.compiler.importer import lists
-from toolkit.compiler.importer.control import FrameLoop, UnstructuredError, branch_conditions, item_order, merge_rule
+from toolkit.compiler.importer.control import FrameLoop, ItemOrder, UnstructuredError, branch_conditions, merge_rule
 from toolkit.compiler.importer.effects import HANDLES, callee, initialises, may_write
 from toolkit.compiler.importer.facts import (
     TENSORS,
@@ -36,6 +36,7 @@ from toolkit.compiler.importer.scope import Scope
 from toolkit.compiler.importer.state import ImportState
 from toolkit.compiler.ir.block import Block
 from toolkit.compiler.ir.conditions import NONE, Conditions, Impossible, both
+from toolkit.compiler.ir.lasting import note_lasting
 from toolkit.compiler.ir.list_facts import Invariant, SharedListFacts
 from toolkit.compiler.ir.operation import Operation
 from toolkit.compiler.ir.operations.calls import Call, Dereference, ReadVariable, Select, Test
@@ -122,7 +123,7 @@ class Lifter:
         scope = Scope(program)
         results: list[Any] = [None] * program.num_results
         ends: list[Step] = []
-        for item in item_order(program, program.all_frames[0]):
+        for item in ItemOrder.of(program):
             if isinstance(item, FrameLoop):
                 import_frame_loop(self, scope, item)
                 continue
@@ -148,6 +149,7 @@ class Lifter:
     def step(self, scope: Scope, item: int, step: Step) -> None:
         match step.role:
             case Role.CONSTANT:
+                note_lasting(step.constant)
                 value = Value(dtype_of(step.constant), shape_of(step.constant), step.constant)
                 scope.set(item, [value], scope.reached(step))
             case Role.SWITCH:

@@ -11,6 +11,7 @@ import numpy as np
 
 from toolkit.compiler.context import RunningStep
 from toolkit.compiler.importer.facts import Facts
+from toolkit.compiler.ir.lasting import note_lasting
 from toolkit.compiler.ir.list_facts import SharedListFacts
 from toolkit.compiler.ir.value import Value
 from toolkit.graph.expansion import Expansion, expansion
@@ -30,12 +31,12 @@ class ImportState:
         held: what is known of stacks and tensor arrays.
         room: how many more nodes of functions may be put in the place of calls.
         drawing: whether programs of functions draw random numbers, by id.
-        facts: what follows from shapes and known values, found once for steps that are alike.
+        facts: what follows from shapes and known values, found once for steps that are alike, and for plans before.
         on_host: tensors are in host memory. Elsewhere calls stay calls, for what they take and return may have to be
             copied, and kernels alone know where a variable's array is.
     """
 
-    def __init__(self, running: RunningStep, *, capture: bool, on_host: bool = True):
+    def __init__(self, running: RunningStep, facts: Facts, *, capture: bool, on_host: bool = True):
         self.running = running
         self.captures = capture and on_host
         self.on_host = on_host
@@ -45,7 +46,7 @@ class ImportState:
         self.held: list[SharedListFacts] = []
         self.room = _MAX_INLINED
         self.drawing: dict[int, bool] = {}
-        self.facts = Facts()
+        self.facts = facts
         self._arrays: dict[int, Any] = {}
         self._expansions: dict[int, tuple[Expansion, FunctionLibrary]] = {}
 
@@ -68,5 +69,6 @@ class ImportState:
             if not self.captures or self.writes or not isinstance(array, np.ndarray):
                 return None
             self._arrays[id(cell)] = array
+            note_lasting(array)
             self.guards.append((cell, array))
         return Value(array.dtype, array.shape, array)

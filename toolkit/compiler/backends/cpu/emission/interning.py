@@ -2,15 +2,20 @@
 
 A packed constant is only read. So where an equal one is in use already, that is taken and the new one goes: a network's
 plans for batches of 1, 2, 4 and 8 examples then have most of their weights once. What is looked at first are a few
-bytes, so that a first plan pays next to nothing; all bytes are compared only where these agree.
+bytes, so that a first plan pays next to nothing; all bytes are compared only where these agree. And where a plan has
+packed the same weights in the same way, the next does not do it again (`Packing`).
 """
 
 from __future__ import annotations
 
 import weakref
-from typing import Any
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any, Protocol
 
 import numpy as np
+
+from toolkit.compiler.ir.lasting import is_lasting
+from toolkit.kernels.cpu.memory.addresses import address_of_view
 
 #: bytes from which on an array is interned: smaller ones are most of a plan's arrays and little of its memory
 LEAST = 1 << 14
@@ -42,3 +47,44 @@ def interned(array: Any) -> Any:
 def _bytes(array: Any) -> Any:
     """What an array holds, in the largest pieces."""
     return array.reshape(-1).view(np.uint8 if array.nbytes % 8 else np.uint64)
+
+
+class PackedLayout(Protocol):
+    """A layout of a library's own."""
+
+    def same(self, other: Any) -> bool: ...
+
+
+class Packing:
+    """What became of a constant. Who uses the result keeps this as long: then the constant is not written to, for
+    somebody else has it, and is what the result was made of.
+
+    Attributes:
+        result: interned.
+        layouts: that it was made from and for.
+    """
+
+    __slots__ = ("__weakref__", "_source", "layouts", "result")
+
+    def __init__(self, source: Any, result: Any, layouts: Sequence[PackedLayout]):
+        self._source = source
+        self.result = result
+        self.layouts = layouts
+
+
+_PACKINGS: weakref.WeakValueDictionary[Hashable, Packing] = weakref.WeakValueDictionary()
+
+
+def packing(source: Any, how: Hashable, pack: Callable[[], Any], layouts: Sequence[PackedLayout] = ()) -> Packing:
+    """A constant packed; what another plan made of it is there while that plan is.
+
+    Args:
+        how: all that the result follows from besides the constant and the layouts.
+    """
+    if not is_lasting(source):
+        return Packing(None, interned(pack()), layouts)
+    key = (address_of_view(source, 0), source.shape, source.strides, source.dtype, how)
+    known = _PACKINGS.get(key)
+    if known is None or not all(a.same(b) for a, b in zip(known.layouts, layouts, strict=True)):
+        known = _PACKINGS[key] = Packing(source, interned(pack()), layouts)
+    return known

@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 from toolkit.compiler.backends.cpu.emission.emit import Emitter
-from toolkit.compiler.backends.cpu.emission.interning import interned
+from toolkit.compiler.backends.cpu.emission.interning import packing
 from toolkit.compiler.backends.cpu.networks.operations import PackedGemm
 from toolkit.compiler.ir import relations
 from toolkit.compiler.ir.errors import NotSupportedError
@@ -60,11 +60,14 @@ def packed(array: Any, plain: Desc, wanted: Desc) -> Memory:
     source = Memory(plain, array)
     if plain.same(wanted):
         return source
-    bytes_of = aligned(wanted.size, "a packed constant")
-    target = Memory(wanted, bytes_of)
-    execute(reorder(plain, wanted), [(Arg.SRC, source), (Arg.DST, target)])
-    known = interned(bytes_of)
-    return target if known is bytes_of else Memory(wanted, known)
+
+    def pack() -> Any:
+        bytes_of = aligned(wanted.size, "a packed constant")
+        execute(reorder(plain, wanted), [(Arg.SRC, source), (Arg.DST, Memory(wanted, bytes_of))])
+        return bytes_of
+
+    made = packing(array, (packed, wanted.size), pack, (plain, wanted))
+    return Memory(wanted, made.result, keep=made)
 
 
 def converted(emitter: Emitter, operand: Any, plain: Desc, wanted: Desc) -> tuple[Any, Desc | None]:

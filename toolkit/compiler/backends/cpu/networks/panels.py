@@ -13,7 +13,7 @@ import numpy as np
 
 from toolkit.compiler.backends.cpu.emission.emit import Emitter
 from toolkit.compiler.backends.cpu.emission.instance import Region, Span, Workspace, whole
-from toolkit.compiler.backends.cpu.emission.interning import interned
+from toolkit.compiler.backends.cpu.emission.interning import packing
 from toolkit.compiler.backends.cpu.networks.epilogues import Epilogue, Host, can_follow, epilogue_of, operands_of
 from toolkit.compiler.backends.cpu.networks.operations import GemmShare, GemmSplit, PackedGemm
 from toolkit.compiler.ir.block import Block
@@ -211,7 +211,8 @@ class Product:
             addresses[rows - 1] = emitter.kept(machine.function(text, {})).address
         self._emitter = emitter
         self._numbers = [work.inner, work.columns, split.rows, wide, recipe.depth, recipe.block]
-        self._weights, self._kernels = emitter.kept(interned(pack(operation.weights, wide))), emitter.kept(addresses)
+        packed = emitter.kept(packing(operation.weights, (pack, wide), lambda: pack(operation.weights, wide)))
+        self._weights, self._kernels = emitter.kept(packed.result), emitter.kept(addresses)
         self._others = operands_of(emitter, operation)
         self.sums = 4 * recipe.block * wide
         self.function = machine.function(recipe.whole, openmp_symbols(*OPENMP) if threads else {})
