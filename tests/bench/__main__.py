@@ -74,6 +74,12 @@ def _first(settings: Settings) -> Iterable[Result]:
     return first.run(settings)
 
 
+def _shapes(settings: Settings) -> Iterable[Result]:
+    from tests.bench import shapes
+
+    return shapes.run(settings)
+
+
 def _memory(settings: Settings) -> Iterable[Result]:
     from tests.bench import memory
 
@@ -139,6 +145,7 @@ SUITES: dict[str, tuple[Callable[[Settings], Iterable[Result]], str]] = {
     "overhead": (_speed("overhead"), "what a step costs besides its operations"),
     "elementwise": (_speed("elementwise"), "a large graph of small operations"),
     "first": (_first, "from a model's file to its first result, in a new process and in one that has run it before"),
+    "shapes": (_shapes, "the first step of each new shape: sentences, pictures and batches of many sizes"),
     "startup": (_startup, "whole processes, from the shell to the first result"),
     "memory": (_memory, "peak memory of a process"),
     "checkpoint": (_checkpoint, "saving and loading 1 GB beside TensorFlow"),

@@ -17,12 +17,13 @@ LARGE = ("networks", "quantized", "transformer")
 _ALL = [
     pytest.param(name, marks=pytest.mark.long if workload.suite in LARGE else ())
     for name, workload in WORKLOADS.items()
-    if workload.precision == "f32"
+    if workload.precision == "f32" and workload.suite != "shapes"  # tests/runtime/executors/test_new_shapes has these
 ]
 
 
 def test_the_table_of_the_benchmark() -> None:
-    assert set(SUITES) == {"networks", "quantized", "transformer", "rnn", "training", "overhead", "elementwise"}
+    suites = {"networks", "quantized", "transformer", "rnn", "training", "overhead", "elementwise", "shapes"}
+    assert set(SUITES) == suites
     for name, workload in WORKLOADS.items():
         assert workload.name == name
         assert set(workload.peers) <= set(PEERS) and workload.targets
@@ -30,7 +31,7 @@ def test_the_table_of_the_benchmark() -> None:
         assert all(0 < target.ratio < 2 for target in workload.targets)
 
 
-@pytest.mark.parametrize("name", [name for name, w in WORKLOADS.items() if w.suite != "networks"])
+@pytest.mark.parametrize("name", [name for name, w in WORKLOADS.items() if w.suite not in ("networks", "shapes")])
 def test_feeds_differ_from_run_to_run_and_not_by_engine(name: str) -> None:
     feeds = WORKLOADS[name].feeds
     random = np.random.default_rng(5)

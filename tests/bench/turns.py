@@ -103,13 +103,17 @@ class Worker:
         """Load the engine and run one step; its outputs pass through `folder`."""
         return self._saved(folder, seed=seed)
 
+    def new_shapes(self, seed: int, folder: Path, count: int) -> Burst:
+        """Run steps, each of a new shape; their outputs pass through `folder`. See `tests.bench.worker.new_shapes`."""
+        return self._saved(folder, seed=seed, shapes=count)
+
     def _saved(self, folder: Path, **request: Any) -> Burst:
         save = folder / f"{self.name}.npz"
         told = self.ask(**request, save=str(save))
         with np.load(save) as archive:
             outputs = dict(archive)
         save.unlink()
-        return Burst(told["seconds"], outputs, told.get("processor", 0.0))
+        return Burst(told["seconds"], outputs, told.get("processor", 0.0), told.get("processors", []))
 
     def ask(self, **request: Any) -> dict[str, Any]:
         """Let the process go on, ask for a burst, and stop it again."""
@@ -153,11 +157,13 @@ class Burst:
         seconds: of each timed run.
         outputs: of the first runs: "RUN.OUTPUT" to array.
         processor: of a first step, seconds of the processors; of callers, seconds a step, all together.
+        processors: of steps of new shapes, seconds of the processors, for each.
     """
 
     seconds: list[float]
     outputs: dict[str, Any]
     processor: float = 0.0
+    processors: list[float] = field(default_factory=list[float])
 
     @property
     def median(self) -> float:

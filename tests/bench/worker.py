@@ -74,7 +74,8 @@ def main() -> None:
     answer(ready=True)
     for line in sys.stdin:
         request = json.loads(line)
-        figures = (served if "callers" in request else measured)(workload, labels, **request)
+        answering = served if "callers" in request else partial(new_shapes, engine) if "shapes" in request else measured
+        figures = answering(workload, labels, **request)
         came_from(args.library)
         answer(**figures)
 
@@ -109,6 +110,41 @@ def first_step(
     seconds, processor = time.perf_counter() - start, time.process_time() - processor
     np.savez(save, **{f"0.{i}": np.asarray(output) for i, output in enumerate(outputs) if output is not None})
     return {"seconds": [seconds], "processor": processor}
+
+
+def new_shapes(
+    engine: Any, workload: Any, labels: Sequence[str], *, seed: int, shapes: int, save: str
+) -> dict[str, Any]:
+    """Time so many steps, each on the next feed drawn from `seed` whose shapes have not been there.
+
+    Their outputs go to the file `save`.
+
+    Returns:
+        "seconds" of each step, and "processors": seconds that all threads took of the processors.
+    """
+    import numpy as np
+
+    engine.reset()
+    random = np.random.default_rng(seed)
+    seen: set[Any] = set()
+    kept: dict[str, Any] = {}
+    seconds: list[float] = []
+    processors: list[float] = []
+    while len(seconds) < shapes:
+        drawn = workload.feeds(random)
+        values = [drawn[label] for label in labels]
+        key = tuple(np.shape(value) for value in values)
+        if key in seen:
+            continue
+        seen.add(key)
+        gc.collect()
+        start, processor = time.perf_counter(), time.process_time()
+        outputs = engine.step(values)
+        seconds.append(time.perf_counter() - start)
+        processors.append(time.process_time() - processor)
+        kept |= {f"{len(seconds) - 1}.{i}": np.asarray(each) for i, each in enumerate(outputs) if each is not None}
+    np.savez(save, **kept)
+    return {"seconds": seconds, "processors": processors}
 
 
 def die_with_parent() -> None:
