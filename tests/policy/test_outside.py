@@ -180,7 +180,7 @@ _CALLS = frozenset({
 })  # fmt: skip
 #: (module of toolkit/kernels, call): what it is
 _KNOWN = {
-    ("cpu/image_files.py", "open"): "a picture in memory",
+    ("cpu/images/files.py", "open"): "a picture in memory",
     ("cpu/native/updates.py", "eval"): "a formula that the compiler writes from its own operations",
     ("cpu/onednn/library.py", "read_bytes"): "the list of installed libraries",
     ("cpu/onednn/library.py", "read_text"): "the libraries of this process",
