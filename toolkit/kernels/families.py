@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from toolkit.kernels.catalogue import catalogue
 from toolkit.kernels.registry import DEFAULT
 
-#: the beginning of a kernel module's name to the family it belongs to; the longest match counts
+#: the beginning of a kernel module's name, behind those of its folders, to the family it belongs to; the longest match
+#: counts
 FAMILIES: dict[str, str] = {
     "accumulator": "queues and input",
     "array": "arrays",
+    "arrays_cast": "math",
     "audio": "audio",
     "barrier": "queues and input",
     "cast": "math",
@@ -22,15 +24,25 @@ FAMILIES: dict[str, str] = {
     "decoding": "strings and parsing",
     "fft": "linear algebra and Fourier transforms",
     "file_io": "files",
+    "files": "strings and parsing",
+    "files_file_io": "files",
+    "files_reader": "queues and input",
+    "files_save_restore": "checkpoints",
+    "flow": "functions and control flow",
     "framework": "functions and control flow",
     "functional": "functions and control flow",
     "image": "images",
     "iterator": "datasets",
     "kernels": "functions and control flow",  # toolkit.kernels.default.kernels: copies between memories
+    "lists": "data structures",
+    "lists_ragged": "sparse and ragged",
     "linalg": "linear algebra and Fourier transforms",
     "logging": "debugging",
     "lookup": "data structures",
     "math": "math",
+    "math_fft": "linear algebra and Fourier transforms",
+    "math_reduction": "reductions and segments",
+    "math_segment": "reductions and segments",
     "matmul": "linear algebra and Fourier transforms",
     "mutex": "queues and input",
     "nn": "neural networks",
@@ -55,6 +67,9 @@ FAMILIES: dict[str, str] = {
     "stack": "data structures",
     "staging": "queues and input",
     "state": "variables and optimizers",
+    "state_accumulator": "queues and input",
+    "state_mutex": "queues and input",
+    "state_session_state": "queues and input",
     "string": "strings and parsing",
     "summary": "summaries",
     "table": "data structures",
@@ -75,7 +90,7 @@ class FamilyRow:
 
 def family_of(module: str) -> str:
     """The family of a kernel module, "other" when its name says nothing."""
-    name = module.rpartition(".")[2]
+    name = "_".join(module.partition(".kernels.")[2].split(".")[1:])  # behind that of the device type
     found = max((prefix for prefix in FAMILIES if name.startswith(prefix)), key=len, default="")
     return FAMILIES.get(found, "other")
 
