@@ -51,24 +51,24 @@ def _graph(graph: Report) -> list[str]:
     lines = [_versions(graph), *_needs(graph)]
     lines += _signatures(graph.get("signatures", {}))
     inputs = [[t["name"], t["dtype"] or "?", _shape(t["shape"]), t["op"]] for t in graph["inputs"]]
-    lines += _section("inputs", table(inputs))
+    lines += _rows("inputs", inputs)
     if not graph.get("signatures"):
-        lines += _section("likely outputs", table([[t["name"], t["dtype"] or "?", t["op"]] for t in graph["outputs"]]))
+        lines += _rows("likely outputs", [[t["name"], t["dtype"] or "?", t["op"]] for t in graph["outputs"]])
     lines += _section("likely targets", [", ".join(graph["targets"])] if graph["targets"] else [])
     lines += _section("contents", table(_contents(graph)))
     lines += _section("ops", _ops(graph))
-    lines += _section("variables", _variables(graph["variables"]))
+    lines += _rows("variables", _variables(graph["variables"]))
     lines += _section("devices", _counted(graph["devices"]))
     functions = sorted(graph["functions"], key=lambda f: (-f["nodes"], f["name"]))
     rows = [[f["name"], plural(f["nodes"], "node"), f"{f['inputs']} -> {f['outputs']}"] for f in functions]
-    lines += _section("functions", table(rows, right=[1]))
-    lines += _section("frames", table([[name, plural(n, "entry", "entries")] for name, n in graph["frames"].items()]))
+    lines += _rows("functions", rows, right=[1])
+    lines += _rows("frames", [[name, plural(n, "entry", "entries")] for name, n in graph["frames"].items()])
     collections = graph.get("collections", {})
     rows = [
         [name, f"{entry['items']:,}", (entry["kind"] or "empty").removesuffix("_list")]
         for name, entry in collections.items()
     ]
-    lines += _section("collections", table(rows, right=[1]))
+    lines += _rows("collections", rows, right=[1])
     saver = graph.get("saver")
     if saver:
         wanted = ("filename", "save", "restore", "version")
@@ -177,13 +177,12 @@ def _ops(graph: Report) -> list[str]:
     return table(rows, right=[1, 2])
 
 
-def _variables(variables: Sequence[Report]) -> list[str]:
+def _variables(variables: Sequence[Report]) -> list[list[str]]:
     marks = {True: "trainable", False: "", None: ""}
-    rows = [
+    return [
         [v["name"], v["dtype"], _shape(v["shape"]), "not read" if v["used"] is False else marks[v["trainable"]]]
         for v in variables
     ]
-    return table(rows)
 
 
 # -- other files -----------------------------------------------------------------------------------------
@@ -202,7 +201,7 @@ def _checkpoint(report: Report) -> list[str]:
         [t["name"], t["dtype"], _shape(t["shape"]), f"{t['bytes']:,}", f"{t['slices']} slices" if t["slices"] else ""]
         for t in tensors
     ]
-    return lines + _section("tensors", table(rows, right=[3]))
+    return lines + _rows("tensors", rows, right=[3])
 
 
 def _state(report: Report) -> list[str]:
@@ -271,30 +270,44 @@ _RENDERERS = {
 # -- layout ----------------------------------------------------------------------------------------------
 
 
-def _section(title: str, lines: Sequence[str], limit: int | None = LIMIT) -> list[str]:
-    """A title over indented lines, nothing when there are none."""
+def _section(title: str, lines: Sequence[str], limit: int | None = LIMIT, count: int | None = None) -> list[str]:
+    """A title over indented lines, nothing when there are none.
+
+    Args:
+        count: how many lines there would be, where only the first ones are given.
+    """
     if not lines:
         return []
-    shown = lines if limit is None or len(lines) <= limit + 1 else lines[:limit]
+    count = len(lines) if count is None else count
+    shown = lines if limit is None or count <= limit + 1 else lines[:limit]
     out = ["", title, *(f"  {line}" for line in shown)]
-    if len(shown) < len(lines):
-        out.append(f"  ... {len(lines) - len(shown):,} more (--json has all)")
+    if len(shown) < count:
+        out.append(f"  ... {count - len(shown):,} more (--json has all)")
     return out
 
 
-def table(rows: Sequence[Sequence[str]], right: Iterable[int] = ()) -> list[str]:
-    """Rows with aligned columns; `right` are the columns of numbers."""
+def _rows(title: str, rows: Sequence[Sequence[str]], right: Iterable[int] = ()) -> list[str]:
+    """A title over indented rows with aligned columns."""
+    return _section(title, table(rows, right, LIMIT + 1), count=len(rows))
+
+
+def table(rows: Sequence[Sequence[str]], right: Iterable[int] = (), shown: int | None = None) -> list[str]:
+    """Rows with aligned columns.
+
+    Args:
+        right: the columns of numbers.
+        shown: only the first ones, so many, in columns as wide as all of them need.
+    """
     if not rows:
         return []
-    rows = [[printable(cell) for cell in row] for row in rows]
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    widths = [max(map(len, map(printable, column))) for column in zip(*rows, strict=True)]
     numeric = set(right)
     return [
         "  ".join(
-            cell.rjust(width) if column in numeric else cell.ljust(width)
+            printable(cell).rjust(width) if column in numeric else printable(cell).ljust(width)
             for column, (cell, width) in enumerate(zip(row, widths, strict=True))
         ).rstrip()
-        for row in rows
+        for row in rows[:shown]
     ]
 
 

@@ -46,7 +46,9 @@ class _Columns:
         self.kinds = table.kinds.all
         self.used = table.used_kinds()
         self.is_side = self._where(lambda op: summary.is_on_the_side("", op))
-        self.is_side |= np.fromiter((summary.is_on_the_side(name, "") for name in table.names), np.bool_, len(table))
+        # few names have what is looked for in them at all
+        named = [number for number, name in enumerate(table.names) if summary.GRADIENTS in name]
+        self.is_side[[number for number in named if summary.is_on_the_side(table.names[number], "")]] = True
         self.is_variable = self._where(summary.VARIABLES.__contains__)
 
     def result(self, graph: Graph) -> GraphSummary:

@@ -266,9 +266,13 @@ class _Pass:
         return carrying
 
 
+#: how scopes of gradients begin
+GRADIENTS = "gradients"
+
+
 def is_on_the_side(name: str, op: str) -> bool:
     """Whether a node works on the side: what it reads may still be a result of the graph."""
-    return ("gradients" in name and any(part.startswith("gradients") for part in name.split("/"))) or op.endswith(
+    return (GRADIENTS in name and any(part.startswith(GRADIENTS) for part in name.split("/"))) or op.endswith(
         ("Summary", "SummaryV2")
     )
 
