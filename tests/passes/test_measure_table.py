@@ -19,6 +19,7 @@ from toolkit import client as gm
 from toolkit.errors import GraphmillError
 from toolkit.formats import graphdef
 from toolkit.formats.model import Model, read_model
+from toolkit.formats.report import table
 from toolkit.formats.summary import inspect
 from toolkit.formats.table_infer import infer_table
 from toolkit.formats.table_order import topological_order
@@ -236,9 +237,9 @@ def test_the_order_is_that_of_nodes() -> None:
         random.Random(seed).shuffle(nodes)
         other = GraphDef(versions=message.versions, library=message.library, node=nodes)
         graph = unmade(other.SerializeToString(deterministic=True))
-        table: Any = graph.unmade
-        order = topological_order(table)
-        assert graph.unmade is table
+        columns: Any = graph.unmade
+        order = topological_order(columns)
+        assert graph.unmade is columns
         assert [node.id for node in graph.topological_order()] == order
         assert both_ways(other)
 
@@ -263,10 +264,10 @@ def test_cycles_are_spelled_out_without_nodes() -> None:
 def test_shapes_are_those_of_nodes(program: Callable[[], object]) -> None:
     message = made(program)
     graph = unmade(message.SerializeToString(deterministic=True))
-    table: Any = graph.unmade
-    found = infer_table(table, graph, Calls(), topological_order(table))
+    columns: Any = graph.unmade
+    found = infer_table(columns, graph, Calls(), topological_order(columns))
     assert found is not None
-    assert graph.unmade is table
+    assert graph.unmade is columns
     shapes = infer_nested(graph, Calls())
     for node in graph:
         like = found.like(node.id)
@@ -293,6 +294,29 @@ def test_views_of_a_model_make_no_nodes(tmp_path: Path) -> None:
     views: list[Callable[[Model], Any]] = [explore.costs, explore.tree]
     for view in views:
         assert seen(view, has_nodes=False) == seen(view, has_nodes=True)
+
+
+@pytest.mark.parametrize("program", PROGRAMS.values(), ids=PROGRAMS.keys())
+def test_rows_of_nodes_are_the_same(program: Callable[[], object], tmp_path: Path) -> None:
+    """Shapes are found over the table, words once for what is alike."""
+    path = tmp_path / "graph.pb"
+    for seed in range(6):
+        message = made(program)
+        if seed:
+            break_it(message, random.Random(seed))
+        path.write_bytes(message.SerializeToString(deterministic=True))
+        try:
+            columns, nodes = read_model(path), read_model(path)
+        except GraphmillError:
+            continue
+        _ = nodes.graph.nodes
+        for query in (None, "fan-out > 1"):
+            assert explore.find_nodes(columns, query) == explore.find_nodes(nodes, query)
+
+
+def test_rows_that_are_shown_are_as_wide_as_all() -> None:
+    rows = [["a", "1"], ["b\x1b", "22"], ["a long one", "333,333"]]
+    assert table(rows, right=[1], shown=2) == table(rows, right=[1])[:2]
 
 
 def test_graphs_of_any_size_are_measured_over_their_columns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

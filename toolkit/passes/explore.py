@@ -5,7 +5,7 @@ The results are plain dictionaries and lists, ready for JSON; the schema is in `
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from schemas.meta_graph_pb2 import MetaGraphDef
@@ -16,12 +16,16 @@ from toolkit.graph import opdefs
 from toolkit.graph import query as queries
 from toolkit.graph.attrs import FuncRef
 from toolkit.graph.bodies import instantiate
+from toolkit.graph.dtypes import DType
 from toolkit.graph.graph import Graph
 from toolkit.graph.infer import ShapeMap, infer
+from toolkit.graph.kinds import NodeKind
 from toolkit.graph.metagraph import MetaGraph
-from toolkit.graph.node import Node, Output
+from toolkit.graph.node import Node
+from toolkit.graph.shape import UNKNOWN, Shape
 from toolkit.graph.shapes.calls import Calls
 from toolkit.graph.tensorref import parse_input
+from toolkit.graph.unmade import UnmadeNodes
 from toolkit.passes.body_costs import Cost, constant_bytes
 from toolkit.passes.measure import Measured, Survey, measure
 
@@ -48,14 +52,14 @@ def find_nodes(model: Model, where: str | None) -> list[Report]:
         if not any(name in body for _, body in bodies):
             known = [node.name for node in graph.nodes]
             raise GraphError(f"the query names '{name}', which is no node of the graph{did_you_mean(name, known)}")
+    table = graph.unmade
     found: list[Report] = []
     for function, body in bodies:
         chosen = body.nodes if query is None else query.select(body, function)
         chosen = [node for node in chosen if not function or node.op not in ("_Arg", "_Retval")]
         if chosen:
-            shapes = _shapes(body)
-            consumers = body.consumers()
-            found += [_node(node, function, shapes, len(consumers[node.id])) for node in chosen]
+            rows = _Rows(body, function, table if body is graph else None)
+            found += [rows.of(node) for node in chosen]
     return found
 
 
@@ -76,6 +80,69 @@ def _bodies(graph: Graph) -> Iterator[tuple[str, Graph]]:
             continue  # generic over a type: it has nodes only where it is called
 
 
+class _Rows:
+    """Makes the rows of a body's nodes. What follows from attributes, and from shapes, is put into words once for nodes
+    that are alike.
+
+    Args:
+        table: that the nodes were made of, where they were.
+    """
+
+    def __init__(self, body: Graph, function: str, table: UnmadeNodes | None):
+        self._function = function
+        self._fan_out = _fan_outs(body)
+        shapes = None if table is None else _shapes_of_table(body, table)
+        self._shapes_of = _shapes(body).of if shapes is None else shapes
+        self._attrs: dict[NodeKind, dict[str, str]] = {}
+        self._outputs: dict[tuple[DType, Shape], Report] = {}
+
+    def of(self, node: Node) -> Report:
+        """The row of a node."""
+        try:
+            outputs = list(self._outputs_of(node))
+        except GraphmillError:
+            outputs = []
+        kind = node.kind
+        attrs = None if kind is None else self._attrs.get(kind)
+        if attrs is None:
+            attrs = {key: _attribute(node, key) for key in sorted(node.attrs)}
+            if kind is not None and kind.is_shared:
+                self._attrs[kind] = attrs
+        return {
+            "name": node.name,
+            "op": node.op,
+            "function": self._function or None,
+            "device": node.device,
+            "inputs": [source.name for source in node.inputs],
+            "control_inputs": [source.name for source in node.control_inputs],
+            "outputs": outputs,
+            "fan_in": len(node.inputs) + len(node.control_inputs),
+            "fan_out": self._fan_out[node.id],
+            "attrs": attrs,
+        }
+
+    def _outputs_of(self, node: Node) -> Iterator[Report]:
+        types = node.output_types
+        shapes = self._shapes_of(node) if types else []
+        for index, dtype in enumerate(types):
+            shape = shapes[index] if index < len(shapes) else UNKNOWN
+            known = self._outputs.get((dtype, shape))
+            if known is None:
+                known = self._outputs[dtype, shape] = {"dtype": str(dtype), "shape": _dims(shape)}
+            yield known
+
+
+def _fan_outs(graph: Graph) -> list[int]:
+    """How many edges lead out of each node, by id."""
+    counts = [0] * len(graph)
+    for node in graph.nodes:
+        for source, _ in node.inputs:
+            counts[source.id] += 1
+        for source in node.control_inputs:
+            counts[source.id] += 1
+    return counts
+
+
 def _shapes(graph: Graph) -> ShapeMap:
     try:
         return infer(graph, strict=False)
@@ -83,25 +150,20 @@ def _shapes(graph: Graph) -> ShapeMap:
         return ShapeMap()
 
 
-def _node(node: Node, function: str, shapes: ShapeMap, fan_out: int) -> Report:
+def _shapes_of_table(graph: Graph, table: UnmadeNodes) -> Callable[[Node], list[Shape]] | None:
+    """What tells the shapes of a graph's nodes, found over the table that they were made of; None where they have to be
+    found node by node."""
+    from toolkit.formats.node_columns import NodeColumns
+    from toolkit.formats.table_infer import infer_table
+    from toolkit.formats.table_order import topological_order
+
+    if not isinstance(table, NodeColumns):
+        return None
     try:
-        outputs = [
-            {"dtype": str(dtype), "shape": _dims(shapes[Output(node, i)])} for i, dtype in enumerate(node.output_types)
-        ]
+        found = infer_table(table, graph, Calls(), topological_order(table))
     except GraphmillError:
-        outputs = []
-    return {
-        "name": node.name,
-        "op": node.op,
-        "function": function or None,
-        "device": node.device,
-        "inputs": [source.name for source in node.inputs],
-        "control_inputs": [source.name for source in node.control_inputs],
-        "outputs": outputs,
-        "fan_in": len(node.inputs) + len(node.control_inputs),
-        "fan_out": fan_out,
-        "attrs": {key: _attribute(node, key) for key in sorted(node.attrs)},
-    }
+        return None
+    return None if found is None else lambda node: found.shapes.of(found.like(node.id))
 
 
 def _attribute(node: Node, key: str) -> str:
