@@ -92,6 +92,35 @@ def test_values(name: str, sizes: tuple[int, int, int, int], more: dict[str, Any
     assert sum("gpu_attention_gradient" in line for line in lines) == learning, lines
 
 
+@pytest.mark.parametrize("learning", [False, True], ids=["inference", "training"])
+def test_a_mask_has_rows_once_for_all_layers(learning: bool) -> None:
+    """The library takes a row for each query, not for each head; our own kernels read the one there is."""
+    mask = keys_mask(2, 6)
+
+    def build(x: Any) -> list[Any]:
+        first = attention(2, 2, 6, 6, mask=mask, size=16)
+        second = attention(2, 2, 6, 6, mask=mask, size=16, learning=learning)
+        return second(first(x)[0])
+
+    lines = lowered(build, normal(12, 32), "bf16")
+    assert sum("gpu_attention " in line for line in lines) == 2, lines
+    with gm.Graph().as_default() as graph:
+        given = gm.placeholder(gm.float32, [2, 1, 1, 6])
+        x = gm.placeholder(gm.float32, [12, 32])
+        keys = gm.constant(normal(2, 2, 6, 16))
+        queries = [gm.reshape(x, [2, 2, 6, 16]) * np.float32(factor) for factor in (1, 2)]
+        scores = [gm.matmul(each, keys, transpose_b=True) for each in queries]
+        values = gm.constant(normal(2, 2, 6, 16))
+        wanted = [gm.matmul(gm.softmax(each + given), values) for each in scores]
+    for precision, count in (("bf16", 1), ("tf32", 0)):
+        with Session(graph, devices={"GPU": 1}, precision=precision) as session:
+            feeds = {x: normal(12, 32), given: mask}
+            session.run(wanted, feeds)
+            lines = session.explain(wanted, feeds)
+            assert sum("gpu_attention " in line for line in lines) == 2, lines
+            assert sum("float32[2,1,6,6]" in line and not line.startswith("  %") for line in lines) == count, lines
+
+
 def test_results_that_are_asked_for_are_float32() -> None:
     """Which the library does not write; with gradients by what is read in place."""
 

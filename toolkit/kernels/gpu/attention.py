@@ -38,11 +38,14 @@ def as_one_kernel(attention: Attention, *, library: bool) -> Attention | None:
         library: whether there is one.
 
     Returns:
-        the attention, whose statistics are `apart` where it is ours.
+        the attention, whose statistics are `apart` where it is ours, and whose mask has a row for each query where it
+        is the library's.
     """
     taken, ours = library_takes(with_every_row(attention)), _is_ours(attention)
     if taken and (ours or attention.sizes.keys <= LONGEST_ROW):
-        return replace(attention, apart=attention.statistics and ours and not library)
+        if not library:
+            return replace(attention, apart=attention.statistics and ours)
+        return with_every_row(attention) if _is_spread(attention) else attention
     return replace(attention, apart=attention.statistics) if ours else None
 
 
@@ -115,6 +118,11 @@ def attend_back(
         )  # fmt: skip
         return
     attention_parts.attend_back(device, asked, q, k, v, d_out, statistics, made, mask)
+
+
+def _is_spread(a: Attention) -> bool:
+    """Whether a mask is broadcast along queries or keys."""
+    return a.mask is not None and ((a.sizes.rows > 1 and not a.mask[2]) or (a.sizes.keys > 1 and not a.mask[3]))
 
 
 def _is_ours(a: Attention) -> bool:

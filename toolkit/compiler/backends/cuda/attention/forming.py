@@ -12,13 +12,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from toolkit.compiler.backends.cuda.attention.gradients import FoundGradients, factor_of, gradients_of
-from toolkit.compiler.backends.cuda.attention.masks import SELECTS, Known, Masked, causal
+from toolkit.compiler.backends.cuda.attention.masks import SELECTS, Known, Masked, Widened, causal, mask_axes
 from toolkit.compiler.backends.cuda.attention.operations import AttentionCall, AttentionGradientCall
 from toolkit.compiler.backends.cuda.attention.sides import (
     Placed,
     Side,
     Sides,
-    four_strides,
+    attention_of,
     is_read_in_rows,
     sides_of,
 )
@@ -31,7 +31,7 @@ from toolkit.compiler.ir.operation import Operation
 from toolkit.compiler.ir.operations.calls import Call
 from toolkit.compiler.ir.value import Value
 from toolkit.compiler.transforms.elements import ADDS
-from toolkit.kernels.cuda.libraries.attention import Attention, AttentionSizes
+from toolkit.kernels.cuda.libraries.attention import Attention, FourStrides
 from toolkit.kernels.tensors import F32
 
 Refused = Callable[[Operation], bool]
@@ -55,10 +55,10 @@ def form_attention(
     found = [operation for operation in block if operation.op == "Softmax"]
     if not found:
         return
-    times, known = times_of(block, changes_variables), Known()
+    times, known, widened = times_of(block, changes_variables), Known(), Widened(block)
     for softmax in found:
         if not refused(softmax):
-            _Forming(block, refused, times, known, wanted, softmax).run()
+            _Forming(block, refused, times, known, widened, wanted, softmax).run()
 
 
 @dataclass
@@ -75,9 +75,10 @@ class _Forming:
 
     def __init__(
         self, block: Block, refused: Refused, times: dict[Operation, int], known: Known,
-        wanted: Callable[[Attention], Attention | None], softmax: Operation,
+        widened: Widened, wanted: Callable[[Attention], Attention | None], softmax: Operation,
     ):  # fmt: skip
         self._block, self._refused, self._times, self._known, self._wanted = block, refused, times, known, wanted
+        self._widened = widened
         self._softmax = softmax
 
     def run(self) -> None:
@@ -212,8 +213,10 @@ class _Forming:
         shape = relations.shape(self._softmax.output)
         size, value_size = first.rows.size, values.keys.size
         tensors = [(q.axes, size), (k.axes, size), (v.axes, value_size), (out.axes, value_size)]
-        masked = _mask_axes(mask, shape)
+        masked = mask_axes(mask, shape)
         if mask is not None and masked is None:
+            return
+        if gradients is not None and not self._can_be_together(second, gradients):
             return
         d_out = None if gradients is None else self._read(gradients.d_out)
         made: list[_Made] = []
@@ -225,28 +228,25 @@ class _Forming:
             ]
         if not all(is_read_in_rows(axes) for axes, _ in tensors):
             return
-        found = four_strides(
-            [*((axes, columns, 1) for axes, columns in tensors), *([] if masked is None else [(masked, 0, 0)])]
-        )
-        if found is None:
+        like = (shape[-2], shape[-1], size, value_size)
+        dtype, learns = str(q.value.dtype), gradients is not None
+
+        def asked(axes: Axes | None) -> tuple[Attention, list[FourStrides]] | None:
+            return attention_of(tensors, axes, like, dtype, factor, causal=seen.causal, statistics=learns)
+
+        found = asked(masked)
+        chosen = None if found is None else self._wanted(found[0])
+        if found is not None and chosen is not None and mask is not None and chosen.mask != found[0].mask:
+            mask = self._widened.of(mask, shape, second)
+            found = asked(mask_axes(mask, shape))
+        if found is None or chosen is None:
             return
-        batch, heads, strides = found
-        sizes = AttentionSizes(batch, heads, shape[-2], shape[-1], size, value_size)
-        mask_strides = strides.pop() if masked is not None else (0, 0, 0, 0)
+        one, strides = found
         place: dict[str, Any] = {
-            "sizes": tuple(sizes), "q_strides": strides[0], "k_strides": strides[1], "v_strides": strides[2],
-            "out_strides": strides[3], "mask_strides": mask_strides, "scale": factor, "causal": seen.causal,
+            "sizes": tuple(one.sizes), "q_strides": one.q, "k_strides": one.k, "v_strides": one.v,
+            "out_strides": one.out, "mask_strides": one.mask or (0, 0, 0, 0), "scale": factor, "causal": seen.causal,
         }  # fmt: skip
-        asked = Attention(
-            sizes, str(q.value.dtype), factor, strides[0], strides[1], strides[2], strides[3],
-            None if masked is None else mask_strides, seen.causal, gradients is not None,
-        )  # fmt: skip
-        chosen = self._wanted(asked)
-        if chosen is None:
-            return
         statistics = [] if gradients is None else [Value(F32, chosen.kept)]
-        if gradients is not None and not self._can_be_together(second, gradients):
-            return
         before = [*members, second, *out.path]
         call = AttentionCall(
             q=q.value, k=k.value, v=v.value, mask=mask, **place, outputs=[out.value, *statistics],
@@ -304,18 +304,6 @@ class _Forming:
                 continue
             waiting.update(producer.inputs)
             self._block.erase(producer)
-
-
-def _mask_axes(mask: Value | None, shape: tuple[int, ...]) -> Axes | None:
-    """How a mask lies under scores, 0 where it is broadcast; None where it is not broadcast to them."""
-    own = () if mask is None else mask.shape or ()
-    if mask is None or len(own) > len(shape):
-        return None
-    given = (1,) * (len(shape) - len(own)) + own
-    if any(size not in (1, whole) for size, whole in zip(given, shape, strict=True)):
-        return None
-    places = zip(packed(given), given, shape, strict=True)
-    return tuple(axis if size == whole else ((whole, 0),) for axis, size, whole in places)
 
 
 def _steps(operations: Sequence[Operation]) -> list[Any]:

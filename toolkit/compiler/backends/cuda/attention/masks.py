@@ -15,13 +15,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from toolkit.compiler.backends.cuda.layout.stored_axes import Axes, packed
+from toolkit.compiler.backends.cuda.loops.made_nodes import MadeNodes, host_numbers
 from toolkit.compiler.importer.facts import TENSORS
+from toolkit.compiler.ir import relations
+from toolkit.compiler.ir.block import Block
 from toolkit.compiler.ir.operation import Operation
 from toolkit.compiler.ir.operations.calls import Call
 from toolkit.compiler.ir.value import Value
 from toolkit.compiler.steps import as_outputs
 from toolkit.compiler.transforms.elements import ADDS
+from toolkit.graph import dtypes
 from toolkit.kernels.registry import Kind
+from toolkit.kernels.tensors import F32
 from toolkit.kernels.variables import on_host
 
 #: a score that is so much lower has no share, whatever the scores are
@@ -133,6 +139,44 @@ def _is_pattern(array: Any, kind: str, rows: int, keys: int) -> bool:
             return not here.any() and bool(hidden.all())
         case _:
             return bool((hidden <= _HIDDEN).all())
+
+
+class Widened:
+    """Masks with a row for each query, as the library takes them, made once for all attentions that have one."""
+
+    def __init__(self, block: Block):
+        self._block = block
+        self._made: dict[tuple[Value, tuple[int, ...]], Call] = {}
+
+    def of(self, mask: Value, scores: tuple[int, ...], user: Operation) -> Value:
+        """A mask under scores [..., rows, keys] with all rows and keys; axes before these stay one place.
+
+        Args:
+            user: what is there before it takes the mask.
+        """
+        own = relations.shape(mask)
+        shape = (*((1,) * (2 - len(own)) + own)[:-2], *scores[-2:])
+        made, positions = self._made.get((mask, shape)), self._block.positions()
+        if made is None or made.conditions != user.conditions or positions[made] > positions[user]:
+            attributes = {"T": dtypes.float32, "Tidx": dtypes.int32}
+            inputs = [mask, host_numbers(*shape)]
+            made = MadeNodes(user).call("BroadcastTo", "mask", inputs, [Value(F32, shape)], attributes)
+            made.conditions = user.conditions
+            self._block.insert_before(user, [made])
+            self._made[mask, shape] = made
+        return made.output
+
+
+def mask_axes(mask: Value | None, shape: tuple[int, ...]) -> Axes | None:
+    """How a mask lies under scores, 0 where it is broadcast; None where it is not broadcast to them."""
+    own = () if mask is None else mask.shape or ()
+    if mask is None or len(own) > len(shape):
+        return None
+    given = (1,) * (len(shape) - len(own)) + own
+    if any(size not in (1, whole) for size, whole in zip(given, shape, strict=True)):
+        return None
+    places = zip(packed(given), given, shape, strict=True)
+    return tuple(axis if size == whole else ((whole, 0),) for axis, size, whole in places)
 
 
 def masks_nothing(operation: Operation, scores: Value, known: Known) -> bool:

@@ -14,7 +14,7 @@ from toolkit.compiler.backends.cuda.layout.stored_axes import Axes, Axis, common
 from toolkit.compiler.ir.operation import Operation
 from toolkit.compiler.ir.operations.calls import Call
 from toolkit.compiler.ir.value import Value
-from toolkit.kernels.cuda.libraries.attention import FourStrides
+from toolkit.kernels.cuda.libraries.attention import Attention, AttentionSizes, FourStrides
 
 _BATCHED = ("BatchMatMul", "BatchMatMulV2")
 _LEAST_RANK = 2
@@ -115,6 +115,28 @@ def is_read_in_rows(axes: Axes) -> bool:
     """Whether rows lie at one distance from each other, and their numbers one behind the other."""
     *_, rows, numbers = axes
     return len(rows) <= 1 and (not numbers or (len(numbers) == 1 and numbers[0][1] == 1))
+
+
+def attention_of(
+    tensors: Sequence[tuple[Axes, int]], mask: Axes | None, sizes: tuple[int, int, int, int], dtype: str, scale: float,
+    *, causal: bool, statistics: bool,
+) -> tuple[Attention, list[FourStrides]] | None:  # fmt: skip
+    """What is asked of a kernel, and the strides of all tensors; None where axes before the last two are no two loops.
+
+    Args:
+        tensors: axes and columns of queries, keys, values, the result, and what gradients have besides.
+        sizes: rows, keys, numbers of a key, numbers of a value.
+    """
+    found = four_strides(
+        [*((axes, columns, 1) for axes, columns in tensors), *([] if mask is None else [(mask, 0, 0)])]
+    )
+    if found is None:
+        return None
+    batch, heads, strides = found
+    masked = None if mask is None else strides.pop()
+    q, k, v, out = strides[:4]
+    whole = AttentionSizes(batch, heads, *sizes)
+    return Attention(whole, dtype, scale, q, k, v, out, masked, causal, statistics), strides
 
 
 def four_strides(
