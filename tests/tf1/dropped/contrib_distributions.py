@@ -37,6 +37,11 @@ VALUES: dict[str, list[str]] = {
         methods_of("HalfNormal(a)", "x", "prob: log_prob: cdf: quantile: mean variance mode entropy"),
         methods_of("HalfNormal(b, True)", "x * 2 - 0.5", "prob: cdf: mean stddev"),
     ],
+    "contrib.distributions.Binomial": [
+        f"{_MADE}d = tfd.Binomial({made})\nresult = [d.prob(counts), d.log_prob(counts), d.cdf(counts), d.mean(), "
+        "d.variance(), d.stddev(), d.mode(), d.batch_shape_tensor(), d.event_shape_tensor(), d.logits, d.probs]"
+        for made in ("[4.0, 7.0], a", "tf.constant(5.0), probs=b - 0.65, validate_args=True", "6.0, probs=0.25")
+    ],
     "contrib.distributions.Poisson": [
         methods_of("Poisson(a * 3)", "counts", "prob: log_prob: mean variance stddev mode"),
         methods_of("Poisson(log_rate=b, validate_args=True)", "counts", "prob: log_prob: mean mode"),

@@ -1,11 +1,11 @@
-"""Distributions of 0, 1, 2, ...: Poisson, Geometric, NegativeBinomial."""
+"""Distributions of 0, 1, 2, ...: Poisson, Geometric, Binomial, NegativeBinomial."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from toolkit.client import array_ops, math_ops, nn_ops, ops
-from toolkit.client.assertions import assert_positive
+from toolkit.client.assertions import assert_less_equal, assert_non_negative, assert_positive
 from toolkit.client.convert import convert_to_tensor
 from toolkit.client.distributions.base import NOT_REPARAMETERIZED
 from toolkit.client.distributions.forms import LogitsDistribution, ScalarDistribution
@@ -146,6 +146,71 @@ class Geometric(LogitsDistribution, ScalarDistribution):
 
     def _mode(self) -> Any:
         return array_ops.zeros(self.batch_shape_tensor(), self._dtype)
+
+
+class Binomial(LogitsDistribution, ScalarDistribution):
+    """How often something works in `total_count` tries; each works with probability `probs` (or `logits`).
+
+    As in TensorFlow 1 it draws nothing.
+    """
+
+    def __init__(
+        self, total_count: Any, logits: Any = None, probs: Any = None, validate_args: bool = False,
+        allow_nan_stats: bool = True, name: str = "Binomial",
+    ):  # fmt: skip
+        parameters = dict(locals())
+        with name_scope(name, None, [total_count, logits, probs]) as scope:
+            count = convert_to_tensor(total_count, name="total_count")
+            checks = [assert_non_negative(count, message="total_count must not be negative")] if validate_args else []
+            with control_dependencies(checks):
+                self._total_count = array_ops.identity(count) if checks else count
+            self._logits, self._probs = logits_and_probs(logits, probs, validate_args=validate_args, name=scope)
+        super().__init__(
+            self._probs.dtype, NOT_REPARAMETERIZED, validate_args, allow_nan_stats, parameters,
+            [self._total_count, self._logits, self._probs], scope,
+        )  # fmt: skip
+
+    @property
+    def total_count(self) -> Tensor:
+        return self._total_count
+
+    def _batch_shape(self) -> Any:
+        return joined_shape([self._total_count, self._probs])
+
+    def _batch_shape_tensor(self) -> Any:
+        return joined_shape_tensor([self._total_count, self._probs])
+
+    def _checked(self, value: Tensor) -> Tensor:
+        if not self._validate_args:
+            return value
+        count = whole_numbers(value, "a count")
+        few = assert_less_equal(count, self._total_count, message="a count must not be greater than total_count")
+        with control_dependencies([few]):
+            return array_ops.identity(count)
+
+    def _log_prob(self, value: Tensor) -> Any:
+        count, total = self._checked(value), self._total_count
+        chances = count * math_ops.log(self._probs) + (total - count) * ops.log1p(-self._probs)
+        ways = ops.lgamma(1.0 + total - count) + ops.lgamma(1.0 + count) - ops.lgamma(1.0 + total)
+        return chances - ways
+
+    def _cdf(self, value: Tensor) -> Any:
+        count = self._checked(value)
+        zeros = array_ops.zeros_like(count + self._total_count + self._probs)  # the op does not broadcast
+        failures = self._total_count - count + zeros
+        is_all = math_ops.equal(failures, 0.0)
+        ones = array_ops.ones_like(failures)
+        found = ops.betainc(array_ops.where_v2(is_all, ones, failures), count + 1.0 + zeros, 1.0 - self._probs + zeros)
+        return array_ops.where_v2(is_all, ones, found)
+
+    def _mean(self) -> Any:
+        return self._total_count * self._probs
+
+    def _variance(self) -> Any:
+        return self._mean() * (1.0 - self._probs)
+
+    def _mode(self) -> Any:
+        return ops.floor((1.0 + self._total_count) * self._probs)
 
 
 class NegativeBinomial(LogitsDistribution, ScalarDistribution):

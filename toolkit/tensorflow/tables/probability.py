@@ -20,7 +20,8 @@ HOMES: dict[str, str] = {
         contrib.distributions.Logistic contrib.distributions.Cauchy contrib.distributions.HalfNormal
     """,
     "toolkit.client.distributions.counted": """
-        contrib.distributions.Poisson contrib.distributions.Geometric contrib.distributions.NegativeBinomial
+        contrib.distributions.Binomial contrib.distributions.Geometric contrib.distributions.NegativeBinomial
+        contrib.distributions.Poisson
     """,
     "toolkit.client.distributions.points": """
         contrib.distributions.Deterministic contrib.distributions.VectorDeterministic
