@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
+from schemas.tensor_bundle_pb2 import BundleEntryProto
 from tests.formats.bundle_cases import equal, plain_tensors, small_checkpoint
 from toolkit.errors import (
     AlreadyExistsError,
@@ -199,10 +200,12 @@ def test_truncated_data(tmp_path: Path) -> None:
         reader.read("b")
 
 
-def write_raw_index(path: Path, header: bytes) -> None:
+def write_raw_index(path: Path, header: bytes, **entries: bytes) -> None:
     with path.open("wb") as file:
         table = TableWriter(file.write)
         table.add(b"", header)
+        for name, entry in sorted(entries.items()):
+            table.add(name.encode(), entry)
         table.finish()
 
 
@@ -218,6 +221,14 @@ def write_raw_index(path: Path, header: bytes) -> None:
 def test_headers_that_are_refused(tmp_path: Path, header: bytes, error: type[Exception], message: str) -> None:
     write_raw_index(tmp_path / "c.index", header)
     with pytest.raises(error, match=message):
+        BundleReader(tmp_path / "c")
+
+
+def test_resources_are_no_tensors_of_a_checkpoint(tmp_path: Path) -> None:
+    entry = BundleEntryProto(dtype=dtypes.resource.enum, size=8)
+    entry.shape.dim.add(size=1)
+    write_raw_index(tmp_path / "c.index", b"\x08\x01\x1a\x02\x08\x01", a=entry.SerializeToString())
+    with pytest.raises(DataLossError, match="the entry of tensor 'a' is malformed: its type is resource"):
         BundleReader(tmp_path / "c")
 
 

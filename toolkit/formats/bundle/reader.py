@@ -114,6 +114,8 @@ class BundleReader(TensorSource):
             try:
                 raw = wire.decode_entry(value)
                 dtype = dtypes.from_enum(raw.dtype).base
+                if dtype.kind == "r":
+                    raise FormatError("its type is resource, of which a checkpoint holds nothing")
                 if not key:
                     raise FormatError("it has no name")
                 if key[0] == 0:
