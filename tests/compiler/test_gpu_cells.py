@@ -37,8 +37,8 @@ CELLS: dict[str, Callable[[int], Any]] = {
 
 
 #: launches of a step without and with gradients by the weights: a product and a kernel for each product of a state,
-#: there and back
-LAUNCHES = {"basic": (2, 4), "peepholes": (2, 4), "gru": (4, 8), "chosen": (2, 4)}
+#: there and back; a second layer has another product of what the first one gives
+LAUNCHES = {"basic": (2, 4), "peepholes": (2, 4), "gru": (4, 8), "chosen": (2, 4), "two layers": (5, 10)}
 
 
 def _weights(shape: Any, dtype: Any = None, partition_info: Any = None, **_: Any) -> Any:

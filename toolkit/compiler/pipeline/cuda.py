@@ -121,6 +121,12 @@ def _keep_where_made(block: Block, to: Compilation) -> None:
     keep_where_made(block)
 
 
+def _split_factors(block: Block, to: Compilation) -> None:
+    from toolkit.compiler.backends.cuda.loops.joined_factors import split_factors
+
+    split_factors(block, to.excluded_by_name)
+
+
 def _place_parts(block: Block, to: Compilation) -> None:
     from toolkit.compiler.backends.cuda.parts.in_place import place_parts
 
@@ -186,6 +192,7 @@ CUDA_PASSES: Sequence[Pass] = (
     Pass("keep_where_made", _keep_where_made),
     Pass("push_late", _push_late),
     Pass("hoist_products", _hoist_products),
+    Pass("split_factors", _split_factors),
     Pass("split_products", _split_products),
     Pass("sum_behind_loops", _sum_behind_loops),
     Pass("fuse_convolutions", _fuse_convolutions),

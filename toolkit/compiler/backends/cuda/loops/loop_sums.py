@@ -54,11 +54,16 @@ def sum_behind_loops(block: Block, refused: Refused) -> None:
     Args:
         refused: whether an operation must stay a call.
     """
-    # whole numbers that come from outside may be others in each step, as lengths of sequences are
-    fed = [each for each in block.arguments if each is not None and each.dtype is not None and each.dtype.kind in "iub"]
-    decided = DeviceNumbers(block, ListUses(block), fed).repeated if fed or copies_numbers_out(block) else set[Loop]()
+    decided = decided_loops(block)
     _sum_behind(block, refused, decided)
     collect_pushed(block, decided)
+
+
+def decided_loops(block: Block) -> set[Loop]:
+    """The loops whose end the device may decide, so that the host keeps nothing of their iterations."""
+    # whole numbers that come from outside may be others in each step, as lengths of sequences are
+    fed = [each for each in block.arguments if each is not None and each.dtype is not None and each.dtype.kind in "iub"]
+    return DeviceNumbers(block, ListUses(block), fed).repeated if fed or copies_numbers_out(block) else set[Loop]()
 
 
 def _sum_behind(block: Block, refused: Refused, decided: set[Loop]) -> None:

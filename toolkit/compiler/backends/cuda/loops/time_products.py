@@ -74,14 +74,14 @@ def hoist_products(block: Block, refused: Refused) -> None:
         for region in operation.regions():
             hoist_products(region, refused)
         if isinstance(operation, Loop) and not operation.predicates and not changes_variables(operation.body):
-            given = _invariants(operation)
+            given = invariants_of(operation)
             for product in operation.body.operations:
                 found = _found(block, operation, product, given, refused)
                 if found is not None:
                     _hoist(block, operation, found, given)
 
 
-def _invariants(loop: Loop) -> dict[Value, Value]:
+def invariants_of(loop: Loop) -> dict[Value, Value]:
     """The arguments of a loop's body that are the same in all iterations, with their values outside."""
     body, count = loop.body, len(loop.states)
     found: dict[Value, Value] = {}
@@ -202,7 +202,7 @@ def _hoist(block: Block, loop: Loop, found: _Found, given: dict[Value, Value]) -
     if found.state is not None:
         state_rows = rows_of_matrix(found.begins[1], relations.shape(found.state)[1], "rows_of_state")
     block.insert_before(loop, made)
-    inner = [_argument(loop, value, given) for value in handed]
+    inner = [argument_for(loop, value, given) for value in handed]
     taken = Value(F32, (batch, columns))
     index, shape = read.call.inputs[1], host_numbers(batch, columns)
     operands = [inner[0], index, inner[1]] if kept == "TensorArrayReadV3" else [inner[0], index, shape]
@@ -210,7 +210,7 @@ def _hoist(block: Block, loop: Loop, found: _Found, given: dict[Value, Value]) -
     last = found.product if found.bias is None else found.bias
     added: list[Operation] = [nodes.call(kept, "step", operands, [taken], types)]
     if state_rows is not None and found.state is not None:
-        matrix = state_rows if state_rows.is_constant else _argument(loop, state_rows, given)
+        matrix = state_rows if state_rows.is_constant else argument_for(loop, state_rows, given)
         own = Value(F32, (batch, columns))
         added.append(nodes.call("MatMul", "of_state", [found.state, matrix], [own],
                                 {"T": kind, "transpose_a": False, "transpose_b": False}))  # fmt: skip
@@ -247,7 +247,7 @@ def _kept(nodes: MadeNodes, read: _Read, every: Value, made: list[Call]) -> tupl
     return read.call.op, [handle, filled]
 
 
-def _argument(loop: Loop, outer: Value, given: dict[Value, Value]) -> Value:
+def argument_for(loop: Loop, outer: Value, given: dict[Value, Value]) -> Value:
     """What an iteration takes for a value from outside."""
     for argument, known in given.items():
         if known is outer:
