@@ -37,7 +37,7 @@ def join_late(block: Block, refused: Refused, changes_variables: Refused) -> Non
     if not any(joins_columns(operation) for operation in block):
         return
     times = times_of(block, changes_variables)
-    known: dict[tuple[Value, int], list[Value]] = {}
+    known: dict[tuple[Value, int, int], list[Value]] = {}
     for operation in block.operations:
         if not isinstance(operation, Call) or operation.op in _OTHERS or refused(operation):
             continue
@@ -89,15 +89,15 @@ def _is_kernel(operation: Operation, block: Block, refused: Refused) -> bool:
 
 
 def _exchange(
-    block: Block, operation: Call, join: Operation, known: dict[tuple[Value, int], list[Value]]
+    block: Block, operation: Call, join: Operation, known: dict[tuple[Value, int, int], list[Value]]
 ) -> list[Operation]:
     """Compute each part, and join what is computed; what does so.
 
     Args:
-        known: parts of tensors that were taken out of them before, by the tensors and their number.
+        known: parts of tensors that were taken out of them before, by the tensors, their number and the axis.
     """
     *pieces, axis = join.inputs
-    count, part = len(pieces), pieces[0].shape or ()
+    count, part, along = len(pieces), pieces[0].shape or (), number_of(axis) or 0
     nodes, joins = MadeNodes(operation), list[Operation]()
     given: list[list[Value]] = []
     made: list[Operation] = []
@@ -109,12 +109,13 @@ def _exchange(
             joins.append(maker)
             given.append(list(maker.inputs[:-1]))
         else:
-            if (value, count) not in known:
-                known[value, count] = [Value(value.dtype, part) for _ in range(count)]
+            key = (value, count, along)
+            if key not in known:
+                known[key] = [Value(value.dtype, part) for _ in range(count)]
                 attributes = {"T": dtypes.from_numpy(value.dtype), "num_split": count}
-                taken = [host_number(number_of(axis) or 0), value]
-                made.append(nodes.call("Split", "parts", taken, known[value, count], attributes))
-            given.append(known[value, count])
+                taken = [host_number(along), value]
+                made.append(nodes.call("Split", "parts", taken, known[key], attributes))
+            given.append(known[key])
     computed = [Value(operation.output.dtype, part) for _ in range(count)]
     for number, output in enumerate(computed):
         inputs = tuple(each[number] for each in given)
