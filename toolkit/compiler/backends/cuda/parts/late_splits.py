@@ -58,7 +58,11 @@ def _split_of(block: Block, operation: Call) -> Call | None:
     others = [user for user in value.users if user is not splits[0]]
     if splits[0].step.deref or splits[0].block is not block or not all(_keeps(block, user) for user in others):
         return None
-    return None if others and operation.predicates else splits[0]
+    if others:  # the parts that are joined for these are computed where the split is
+        places = block.positions()
+        if operation.predicates or min(map(places.__getitem__, others)) < places[splits[0]]:
+            return None
+    return splits[0]
 
 
 def _keeps(block: Block, user: Operation) -> bool:
