@@ -23,14 +23,15 @@ class Watch:
 
     Attributes:
         changed: the array was changed since.
-        made: what was made of it and others, by what it is for: the watches of all of them, and the thing.
+        made: what was made of it and of others behind it, by what it is for and the watches of those. What is made of
+            it and of different others is kept beside each other: recorded steps have its addresses.
     """
 
     __slots__ = ("changed", "made")
 
     def __init__(self) -> None:
         self.changed = False
-        self.made: dict[Any, tuple[list[Watch], Any]] = {}
+        self.made: dict[tuple[Any, ...], Any] = {}
 
 
 def watch(array: GpuArray) -> Watch:
@@ -101,18 +102,19 @@ class Prepared:
 
     def of(self, device: Any, arrays: Sequence[GpuArray], make: Callable[[], Any]) -> Any:
         """What was made of these arrays, or is made now; in a recorded step it is made in each replay."""
-        watches = [watch(array) for array in arrays]
-        made = watches[0].made
-        found = made.get(self._key)
-        if found is not None and all(a is b for a, b in zip(found[0], watches, strict=True)):
+        first, *others = watches = [watch(array) for array in arrays]
+        key = (self._key, *others)
+        found = first.made.get(key)
+        if found is not None:
             if _noted.into is not None:
                 _noted.into += watches
-            return found[1]
+            return found
         thing = make()
         if not device.is_recording:  # what is recorded has memory of its own, not ours to keep
+            for each in list(first.made):
+                if any(other.changed for other in each[1:]):
+                    first.made.pop(each, None)
             self._times += 1
             if self._times <= _MOST_TIMES:
-                made[self._key] = watches, thing
-            else:
-                made.pop(self._key, None)
+                first.made[key] = thing
         return thing
