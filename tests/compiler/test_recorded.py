@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -11,9 +12,11 @@ import pytest
 
 from tests import tolerance
 from toolkit import client as gm
+from toolkit.compiler.backends.cuda.recording.recorded import RecordedFunction
 from toolkit.errors import GraphmillError, InvalidArgumentError
 from toolkit.kernels.cuda.driver import choose
 from toolkit.kernels.cuda.driver.fake import FakeContext, FakeDriver
+from toolkit.kernels.cuda.libraries.precision import allow_tf32, is_tf32_allowed
 from toolkit.kernels.cuda.recording import Recording
 from toolkit.runtime.session import Session
 
@@ -53,6 +56,29 @@ def test_a_step_is_recorded_in_its_second_run(replays: list[Recording]) -> None:
         assert len(set(map(id, replays))) == 1
         session.run(y, {x: X[:2]})  # another shape is another plan
         assert len(replays) == 3 and not _refusals(session)
+
+
+@pytest.mark.parametrize("before", [False, True])
+@pytest.mark.parametrize("wanted", [False, True])
+def test_products_are_as_exact_as_each_step_wants_them(wanted: bool, before: bool) -> None:
+    """However it is run, traced too; and what this thread runs next is none of its business."""
+    seen: list[bool] = []
+
+    def run(*_: Any) -> list[Any]:
+        seen.append(is_tf32_allowed())
+        return []
+
+    device: Any = SimpleNamespace(is_recording=False)
+    function: Any = SimpleNamespace(block=SimpleNamespace(walk=list), run=run, run_marked=run, run_checked=run)
+    step: Any = RecordedFunction(function, device, "it is none", tf32=wanted)
+    first = allow_tf32(before)
+    try:
+        for each in (step.run, step.run_marked, step.run_checked):
+            each([], None)
+            assert is_tf32_allowed() == before
+    finally:
+        allow_tf32(first)
+    assert seen == [wanted] * 3
 
 
 def test_what_other_processes_leave_of_the_cpu_is_of_no_interest(

@@ -17,9 +17,14 @@ class _Precision(threading.local):
 _precision = _Precision()
 
 
-def allow_tf32(allowed: bool) -> None:
-    """Whether products and convolutions of float32 numbers may be computed in TF32 from now on, by this thread."""
-    _precision.allowed = allowed
+def allow_tf32(allowed: bool) -> bool:
+    """Whether products and convolutions of float32 numbers may be computed in TF32 from now on, by this thread.
+
+    Returns:
+        whether they were before, for who puts that back.
+    """
+    before, _precision.allowed = _precision.allowed, allowed
+    return before
 
 
 def is_tf32_allowed() -> bool:

@@ -12,7 +12,7 @@ A step for which that does not hold runs launch by launch, and `run --explain` s
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -71,6 +71,7 @@ _OF_A_STEP = (InvalidArgumentError, FailedPreconditionError, OutOfRangeError)
 #: copied into variables for each operation of a step that is recorded for it
 _BYTES_A_LAUNCH = 13 << 20
 _ARRAYS = (np.ndarray, np.generic)
+_Result = TypeVar("_Result")
 
 
 def refusal(block: Block) -> str | None:
@@ -179,7 +180,17 @@ class RecordedFunction:
 
     def run(self, arguments: Sequence[Any], running: RunningStep) -> list[Any]:
         """Execute once; see `backends.base.Instance`."""
-        allow_tf32(self._tf32)
+        return self._precisely(self._run, arguments, running)
+
+    def _precisely(self, run: Callable[..., _Result], *given: Any) -> _Result:
+        """Run something with products as exact as the step wants them; what this thread runs next wants its own."""
+        before = allow_tf32(self._tf32)
+        try:
+            return run(*given)
+        finally:
+            allow_tf32(before)
+
+    def _run(self, arguments: Sequence[Any], running: RunningStep) -> list[Any]:
         if self._device.is_recording:  # it is a part of another step
             return self._function.run(arguments, running)
         if self._on_device is not None and (results := self._on_device.replay(arguments)) is not None:
@@ -224,12 +235,11 @@ class RecordedFunction:
             return None
         if not all(isinstance(arguments[position], _ARRAYS) for position in self._varying):
             return None
-        allow_tf32(self._tf32)
         self._device.synchronize()
         self._let_vary(arguments)
-        self._record_from_host(arguments, running, boundary)
+        self._precisely(self._record_from_host, arguments, running, boundary)
         if self._why_not is not None and self._let_all_vary(arguments, boundary):
-            self._record_from_host(arguments, running, boundary)
+            self._precisely(self._record_from_host, arguments, running, boundary)
         return self.replay(arguments)
 
     def replay(self, arguments: Sequence[Any]) -> list[Any] | None:
@@ -395,11 +405,11 @@ class RecordedFunction:
         self, arguments: Sequence[Any], running: RunningStep
     ) -> tuple[list[Any], Sequence[Entry], list[int]]:
         """Whoever looks sees launches."""
-        return self._function.run_marked(arguments, running)
+        return self._precisely(self._function.run_marked, arguments, running)
 
     def run_checked(self, arguments: Sequence[Any], running: RunningStep) -> tuple[list[Any], list[Operation]]:
         """Whoever looks sees launches."""
-        return self._function.run_checked(arguments, running)
+        return self._precisely(self._function.run_checked, arguments, running)
 
     def close(self) -> None:
         """Give the graphs and their memory back."""
