@@ -96,6 +96,26 @@ def test_variables_that_are_changed_between_steps() -> None:
         np.testing.assert_array_equal(other, factor * one)
 
 
+def test_plans_that_share_the_first_matrix() -> None:
+    """What one plan keeps is not another's to replace: a recorded step has its address."""
+    x = normal(ROWS, DEPTH)
+    with gm.Graph().as_default() as graph:
+        given = gm.placeholder(gm.float32, [ROWS, DEPTH])
+        variables = [gm.Variable(normal(DEPTH, 8, seed=at), use_resource=True) for at in range(4)]
+        first, *others = (gm.matmul(given, variable) for variable in variables)
+        initial = gm.global_variables_initializer()
+    with Session(graph, devices={"GPU": 1}) as session:
+        session.run(initial)
+        for _ in range(2):
+            for at, other in enumerate(others, 1):
+                for _ in range(3):  # launched, then replayed
+                    found = session.run([first, other], {given: x})
+                for place, own in zip((0, at), found, strict=True):
+                    weights = normal(DEPTH, 8, seed=place)
+                    near = 2 * tolerance.of_product(x, weights)
+                    tolerance.assert_within(own, x @ weights, near, f"matrix {place} beside matrix {at}")
+
+
 @pytest.mark.parametrize("leading", [(2, 3), (1, 1, 5)], ids=str)
 def test_rows_of_any_number_of_axes(leading: tuple[int, ...]) -> None:
     """A tensor with a bias is one matrix to the library; each result is aligned, however many numbers it has."""
