@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.kernels.native.harness import call, machine, run_nest
-from toolkit.kernels.cpu.native.code import TYPES
+from toolkit.kernels.cpu.native.code import LANES, TYPES
 from toolkit.kernels.cpu.native.iterations import (
     BASE,
     CAPACITY,
@@ -27,7 +27,7 @@ from toolkit.kernels.cpu.native.iterations import (
     Iterations,
     Status,
 )
-from toolkit.kernels.cpu.native.loops import Operand, nest
+from toolkit.kernels.cpu.native.loops import MASK, Operand, nest
 from toolkit.kernels.cpu.native.numbers import Numbers
 from toolkit.kernels.cpu.native.sums import sums
 from toolkit.kernels.cpu.onednn.library import library, set_threads
@@ -94,6 +94,19 @@ def test_columns_are_written_between_others(dtype: str, columns: int) -> None:
     call(text, [x, out])
     np.testing.assert_array_equal(out[:, :columns], x + x)
     np.testing.assert_array_equal(out[:, columns:], np.full((24, 8), 99, dtype))
+
+
+@pytest.mark.parametrize("left", [1, 15, 16, 17, 2**31, 2**32 - 1, 2**32, 2**32 + 5, 2**40 + 1, 2**63 - 1])
+def test_lanes_are_those_that_are_left_of_any_number_of_elements(left: int) -> None:
+    """Arrays of more than 2**32 elements have no room here; what says which lanes there are is asked by itself."""
+    text = "\n".join([
+        "define void @run(ptr %operands) {", "  %left_at = getelementptr i64, ptr %operands, i64 1",
+        "  %left = load i64, ptr %left_at", *MASK, f"  %bytes = zext <{LANES} x i1> %mask to <{LANES} x i8>",
+        "  %out = load ptr, ptr %operands", f"  store <{LANES} x i8> %bytes, ptr %out, align 1", "  ret void", "}", "",
+    ])  # fmt: skip
+    out = np.full(LANES, 99, np.uint8)
+    call(text, [out], numbers=[left])
+    np.testing.assert_array_equal(out, np.arange(LANES) < left)
 
 
 @pytest.mark.parametrize("spread", [False, True])

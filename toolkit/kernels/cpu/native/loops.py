@@ -246,7 +246,9 @@ def loop(name: str, start: str, stop: str, step: int | str, body: Sequence[str])
 
 #: from how many elements are %left, which lanes are there: all, but at the end
 MASK = (
-    "  %short = trunc i64 %left to i32",
+    f"  %few = icmp ult i64 %left, {LANES}",  # before it is cut off: of 2**32 nothing would be left
+    f"  %enough = select i1 %few, i64 %left, i64 {LANES}",
+    "  %short = trunc i64 %enough to i32",
     f"  %first = insertelement <{LANES} x i32> poison, i32 %short, i64 0",
     f"  %limit = shufflevector <{LANES} x i32> %first, <{LANES} x i32> poison, <{LANES} x i32> zeroinitializer",
     f"  %mask = icmp ult <{LANES} x i32> <{', '.join(f'i32 {lane}' for lane in range(LANES))}>, %limit",
