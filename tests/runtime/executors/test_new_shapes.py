@@ -224,6 +224,25 @@ def test_what_is_kept_of_shapes_is_bounded(monkeypatch: pytest.MonkeyPatch) -> N
     assert all(len(each._shapes) < 80 for each in kept)  # pyright: ignore[reportPrivateUsage]
 
 
+def test_what_is_kept_of_constants_is_bounded_within_a_plan_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    size, count = 4000, 12
+    monkeypatch.setattr(facts, "_MOST_BYTES", 2 * size)
+    kept: list[facts.Facts] = []
+    of: Callable[..., facts.Facts] = facts.Facts.of
+    monkeypatch.setattr(facts.Facts, "of", lambda program: kept.append(of(program)) or kept[-1])
+    with gm.Graph().as_default() as graph:
+        x = gm.placeholder(gm.float32, [None, size // 4], name="x")
+        for number in range(count):
+            x = x + gm.constant(np.full(size // 4, number, np.float32)) * 2.0
+        gm.identity(x, name="y")
+    with Session(graph) as session:
+        for rows in (2, 3):
+            given = np.ones((rows, size // 4), np.float32)
+            np.testing.assert_array_equal(session.run("y:0", {"x:0": given}), given + count * (count - 1))
+    most = 2 * size + 2 * size  # the last that there was room for, and what it was made of
+    assert all(size <= each._bytes <= most for each in kept)  # pyright: ignore[reportPrivateUsage]
+
+
 @pytest.mark.tensorflow
 @pytest.mark.parametrize("name", ["translator with attention, any size", "transformer encoder 4 x 256, any size"])
 def test_many_callers_each_with_shapes_of_their_own(name: str) -> None:

@@ -93,7 +93,8 @@ class Facts:
         found = self._folded.get(key)
         if found is None:
             values = fold(step, given, shapes, once=once)
-            if values is not None and all(_is_small(value.constant) for value in values):
+            has_room = self._bytes <= _MOST_BYTES  # one plan may fold more than is worth keeping for the next
+            if values is not None and has_room and all(_is_small(value.constant) for value in values):
                 self._folded[key] = [value.constant for value in values]
                 self._bytes += sum(value.nbytes for value in values)
                 for value in given:
