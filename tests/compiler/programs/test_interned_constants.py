@@ -67,6 +67,8 @@ def test_what_outlives_a_plan_is_packed_once_while_somebody_uses_it() -> None:
     assert len(made) == 1
     assert packing(weights[:, :48], "turned", pack) is not first
     assert packing(weights, "otherwise", pack) is not first
+    assert packing(weights[::-1], "turned", pack) is not first  # backwards, from another place
+    assert packing(weights[:, ::-1], "turned", pack) is not packing(weights[::-1], "turned", pack)
     assert packing(weights, "turned", pack, ()) is first
     before, reference = len(made), weakref.ref(first)
     del first

@@ -23,17 +23,18 @@ _LASTING: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
 def note_lasting(constant: Any) -> None:
     """Know that somebody keeps a constant who outlives the plan."""
     if isinstance(constant, np.ndarray) and constant.nbytes >= _LEAST:
-        owner = _owner(constant)
+        owner = owner_of(constant)
         _LASTING[id(owner)] = owner
 
 
 def is_lasting(array: Any) -> bool:
     """Whether an array, or what it is a view of, is kept whatever becomes of the plan."""
-    owner = _owner(array)
+    owner = owner_of(array)
     return _LASTING.get(id(owner)) is owner
 
 
-def _owner(array: Any) -> Any:
+def owner_of(array: Any) -> Any:
+    """The array whose memory an array is a view of; itself where it is none."""
     while isinstance(array.base, np.ndarray):
         array = array.base
     return array

@@ -14,8 +14,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from toolkit.compiler.ir.lasting import is_lasting
-from toolkit.kernels.cpu.memory.addresses import address_of_view
+from toolkit.compiler.ir.lasting import is_lasting, owner_of
+from toolkit.kernels.cpu.memory.addresses import offset_in
 
 #: bytes from which on an array is interned: smaller ones are most of a plan's arrays and little of its memory
 LEAST = 1 << 14
@@ -83,7 +83,8 @@ def packing(source: Any, how: Hashable, pack: Callable[[], Any], layouts: Sequen
     """
     if not is_lasting(source):
         return Packing(None, interned(pack()), layouts)
-    key = (address_of_view(source, 0), source.shape, source.strides, source.dtype, how)
+    owner = owner_of(source)  # there as long as the source is; a view may go backwards through it
+    key = (id(owner), offset_in(source, owner), source.shape, source.strides, source.dtype, how)
     known = _PACKINGS.get(key)
     if known is None or not all(a.same(b) for a, b in zip(known.layouts, layouts, strict=True)):
         known = _PACKINGS[key] = Packing(source, interned(pack()), layouts)
