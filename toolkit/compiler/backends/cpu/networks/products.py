@@ -102,7 +102,10 @@ def write_matmul(emitter: Emitter, operation: Operation) -> None:
                 operation, "matmul", source, any_layout((inner, columns), a.dtype),
                 memory.dense((1, columns), F32) if bias is not None else None, target, posts=posts,
             )  # fmt: skip
-        plain = strided(weights.shape, F32, tuple(s // 4 for s in weights.strides))
+        # a view with gaps, backwards or of one row for all is copied: what such strides span is more than it has
+        is_turned = weights.flags.f_contiguous and not weights.flags.c_contiguous
+        weights = weights if is_turned else np.ascontiguousarray(weights)
+        plain = strided((inner, columns), F32, (1, inner) if is_turned else (columns, 1))
         second: Operand = (Arg.WEIGHTS, packed(weights, plain, primitive.desc(DescriptorQuery.WEIGHTS)), None)
         bias_desc = memory.dense((1, columns), F32)
     else:
