@@ -149,8 +149,6 @@ _ADDRESSES = {
     # they call a compiled function at once, with arrays that they have until it returns
     "toolkit/kernels/cpu/native/rows.py", "toolkit/kernels/cpu/native/samplers.py",
     "toolkit/kernels/cpu/native/updates.py",
-    # an address says which constant it is, and nothing is read there
-    "toolkit/compiler/backends/cpu/emission/interning.py",
 }  # fmt: skip
 _ADDRESS_MAKERS = frozenset({"address", "address_of_view", "elements"})
 _TELLING = frozenset({"__array_interface__", "__array_struct__", "ctypes", "from_buffer"})
