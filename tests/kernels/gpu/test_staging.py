@@ -86,3 +86,37 @@ def test_what_nobody_reads_has_its_shape() -> None:
         shape = ops.shape(made)
     with Session(graph, devices={"GPU": 1}) as session:
         assert session.run(shape).tolist() == [2, 3]
+
+
+@pytest.mark.parametrize(("put_on", "taken_on"), [(GPU, CPU), (CPU, GPU), (GPU, GPU), (CPU, CPU)])
+@pytest.mark.parametrize("waits", [False, True])
+def test_what_one_device_puts_aside_another_takes(put_on: str, taken_on: str, waits: bool) -> None:
+    attributes: dict[str, Any] = {
+        "dtypes": [gm.float32, gm.int32], "capacity": 0, "memory_limit": 0, "shared_name": "shared",
+    }  # fmt: skip
+    with gm.Graph().as_default() as graph:
+        x, n = gm.placeholder(gm.float32, [2, 3]), gm.placeholder(gm.int32, [2])
+        with graph.device(put_on):
+            put = ops.stage([x * 2.0, n], capacity=0, memory_limit=0, shared_name="tuples")
+            keyed = ops.map_stage(gm.constant(7, gm.int64), gm.constant([0, 1], gm.int32), [x * 3.0, n], **attributes)
+        with graph.device(taken_on):
+            peeked = ops.stage_peek(gm.constant(0, gm.int32), capacity=0, memory_limit=0, shared_name="tuples",
+                                    dtypes=[gm.float32, gm.int32])  # fmt: skip
+            taken = ops.unstage(capacity=0, memory_limit=0, shared_name="tuples", dtypes=[gm.float32, gm.int32])
+            found = ops.map_unstage_no_key(gm.constant([0, 1], gm.int32), **attributes)
+            first, second = taken[0] + 1.0, found[1][0] + 1.0
+    given = {x: X, n: np.array([4, 5], np.int32)}
+    with Session(graph, devices={"GPU": 1}) as session:
+        if waits:  # both in one step: whoever puts something aside wakes whoever waits for it
+            got = session.run([first, taken[1], put], given)
+        else:
+            session.run(put, given)
+            np.testing.assert_array_equal(session.run(peeked[0]), 2 * X)
+            got = session.run([first, taken[1]])
+        np.testing.assert_array_equal(got[0], 2 * X + 1)
+        np.testing.assert_array_equal(got[1], [4, 5])
+        session.run(keyed, given)
+        key, value, number = session.run([found[0], second, found[1][1]])
+        assert key == 7
+        np.testing.assert_array_equal(value, 3 * X + 1)
+        np.testing.assert_array_equal(number, [4, 5])

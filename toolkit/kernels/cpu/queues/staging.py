@@ -9,6 +9,7 @@ import numpy as np
 
 from toolkit.kernels.context import Done, StepContext
 from toolkit.kernels.cpu.common import integer, require_scalar, require_vector, to_ints
+from toolkit.kernels.device_memory import DeviceArray
 from toolkit.kernels.handles import resource_name
 from toolkit.kernels.queues.staging import StagingArea, StagingMap
 from toolkit.kernels.registry import Compute, KernelNode, Kind, kernel
@@ -38,6 +39,22 @@ def _map(op: KernelNode) -> Callable[[StepContext], StagingMap]:
     return find
 
 
+def _to_host(op: KernelNode, done: Done) -> Done:
+    """What hands a node of a CPU what was put aside, in host memory: a device may have put it there."""
+    if op.device_type not in ("", "CPU"):
+        return done  # whose kernels bring it where they want it
+
+    def finish(result: Any) -> None:
+        try:
+            if not isinstance(result, Exception):
+                result = [each.memory.copy_out(each) if isinstance(each, DeviceArray) else each for each in result]
+        except Exception as error:  # whoever put something aside runs this, and has nothing to do with it
+            result = error
+        done(result)
+
+    return finish
+
+
 @kernel("Stage", kind=Kind.ASYNC)
 def stage(op: KernelNode) -> Compute:
     area = _area(op)
@@ -53,7 +70,7 @@ def unstage(op: KernelNode) -> Compute:
     area = _area(op)
 
     def compute(step: StepContext, done: Done) -> None:
-        area(step).get(step.cancellation, done)
+        area(step).get(step.cancellation, _to_host(op, done))
 
     return compute
 
@@ -64,7 +81,7 @@ def stage_peek(op: KernelNode) -> Compute:
 
     def compute(step: StepContext, done: Done, index: Array) -> None:
         require_scalar(index, "index")
-        area(step).peek(integer(index, "index"), step.cancellation, done)
+        area(step).peek(integer(index, "index"), step.cancellation, _to_host(op, done))
 
     return compute
 
@@ -110,7 +127,8 @@ def map_unstage(op: KernelNode) -> Compute:
         require_scalar(key, "key")
         require_vector(indices, "indices")
         found = find(step)
-        (found.peek if is_peek else found.get)(integer(key, "key"), to_ints(indices), step.cancellation, done)
+        take = found.peek if is_peek else found.get
+        take(integer(key, "key"), to_ints(indices), step.cancellation, _to_host(op, done))
 
     return compute
 
@@ -122,8 +140,10 @@ def map_unstage_no_key(op: KernelNode) -> Compute:
     def compute(step: StepContext, done: Done, indices: Array) -> None:
         require_vector(indices, "indices")
 
+        deliver = _to_host(op, done)
+
         def finish(result: Any) -> None:
-            done(result if isinstance(result, Exception) else [np.int64(result[0]), *result[1]])
+            deliver(result if isinstance(result, Exception) else [np.int64(result[0]), *result[1]])
 
         find(step).pop(to_ints(indices), step.cancellation, finish)
 
