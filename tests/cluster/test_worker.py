@@ -25,7 +25,7 @@ from toolkit.passes.client_graph import feed_key, fetch_key
 
 ops = gm.ops
 PS_CPU, WORKER_CPU = f"{PS}/device:CPU:0", f"{WORKER}/device:CPU:0"
-ABORTED, NOT_FOUND, INVALID, UNIMPLEMENTED, EXISTS = 10, 5, 3, 12, 6
+CANCELLED, ABORTED, NOT_FOUND, INVALID, UNIMPLEMENTED, EXISTS = 1, 10, 5, 3, 12, 6
 
 
 @pytest.fixture(scope="module")
@@ -269,23 +269,43 @@ def test_the_cause_of_a_failure_is_told_to_all(both: Pair, handle: str) -> None:
     assert found[0].tolist() == [[2.0, 1.0], [1.0, 2.0]]
 
 
-def test_cancelled_calls_end_their_steps(both: Pair, handle: str) -> None:
+def waiting_step(both: Pair, handle: str, step_id: int) -> Any:
+    """The call of a step at the parameter server that waits for an element of an empty queue."""
     with gm.Graph().as_default() as graph, graph.device(PS_CPU):
         queue = ops.fifo_queue_v2(component_types=[gm.float32], name="empty")
         ops.queue_dequeue_v2(queue, component_types=[gm.float32], name="taken")
     graphs = both.register(handle, graph.core, [], ["taken"])
     request = worker_pb2.RunGraphRequest(
-        session_handle=handle, create_worker_session_called=True, graph_handle=graphs[PS], step_id=61,
+        session_handle=handle, create_worker_session_called=True, graph_handle=graphs[PS], step_id=step_id,
         recv_key=[client_key(fetch_key(0))],
     )  # fmt: skip
+    call = both.tasks[PS].stub["RunGraph"].future(request, timeout=patience.HUNG)
+    patience.until(lambda: both.tasks[PS].task.steps.session_of(step_id) is not None, "it runs")
+    return call
+
+
+def test_cancelled_calls_end_their_steps(both: Pair, handle: str) -> None:
+    call = waiting_step(both, handle, 61)
     task = both.tasks[PS].task
     ended = threading.Event()
-    call = both.tasks[PS].stub["RunGraph"].future(request, timeout=patience.HUNG)
-    patience.until(lambda: task.steps.session_of(61) is not None, "it runs")
     task.steps.join(61, task.session(handle)).recv_local(_key(both), lambda *_: ended.set())
     call.cancel()
     assert ended.wait(patience.HUNG)  # who waits for the step's tensors hears of it
     both.call(PS, "CleanupGraph", worker_pb2.CleanupGraphRequest(step_id=61))
+
+
+@pytest.mark.parametrize(("method", "first"), [("CleanupGraph", 700), ("DeleteWorkerSession", 710)])
+def test_a_step_whose_end_is_told_before_that_of_its_call(both: Pair, handle: str, method: str, first: int) -> None:
+    requests = {
+        "CleanupGraph": lambda step_id: worker_pb2.CleanupGraphRequest(step_id=step_id),
+        "DeleteWorkerSession": lambda _: _delete(handle),
+    }
+    for step_id in range(first, first + 5):  # the step has begun to wait in some, and in others not
+        call = waiting_step(both, handle, step_id)
+        both.call(PS, method, requests[method](step_id))
+        assert status_of(call.result)[0] in (CANCELLED, ABORTED)
+        if method == "DeleteWorkerSession":
+            both.call(PS, "CreateWorkerSession", worker_pb2.CreateWorkerSessionRequest(session_handle=handle))
 
 
 def test_what_is_asked_and_not_there(both: Pair, handle: str) -> None:

@@ -27,6 +27,7 @@ from toolkit.runtime.devices import Device
 from toolkit.runtime.inter_op import InterOpPool
 from toolkit.runtime.probes.base import Probe
 from toolkit.runtime.resources import ResourceManager
+from toolkit.runtime.step import DeviceStep
 from toolkit.runtime.workers.base import Environment
 from toolkit.runtime.workers.local import LocalWorker
 from toolkit.runtime.workers.peers import Sender
@@ -36,16 +37,16 @@ class TaskWorker(LocalWorker):
     """The worker of a session: where a step ends, it ends for those who wait for its tensors as well.
 
     Args:
-        finish: ends a step at the task, and calls `drop`.
+        under_way: the steps of the task, which call `drop` when one ends.
     """
 
-    def __init__(self, task: str, devices: Sequence[Device], environment: Environment, finish: Callable[[int], None]):
+    def __init__(self, task: str, devices: Sequence[Device], environment: Environment, under_way: Steps):
         super().__init__(task, devices, environment)
-        self._finish = finish
+        self._under_way = under_way
 
     def cleanup(self, step_id: int) -> None:
         """See `Worker.cleanup`."""
-        self._finish(step_id)
+        self._under_way.finish(step_id)
 
     def cancel(self, step_id: int) -> None:
         """See `Worker.cancel`."""
@@ -53,8 +54,20 @@ class TaskWorker(LocalWorker):
             super().cancel(step_id)
 
     def drop(self, step_id: int) -> None:
-        """Drop what was kept here for a step."""
+        """End a step here: what still runs of it is cancelled.
+
+        The master's word that a step is over may overtake the end of its call, and is then all that ends the step.
+        """
+        step = self._steps.get(step_id)
+        if step is not None:
+            step.cancellation.cancel()
         super().cleanup(step_id)
+
+    def _begin(self, step_id: int) -> DeviceStep:
+        step = super()._begin(step_id)
+        if step_id not in self._under_way:  # it was ended before it could be found here
+            self.drop(step_id)
+        return step
 
 
 class WorkerSession:
@@ -108,7 +121,7 @@ class WorkerSession:
             resources, self.cancellation, access, settings, pool is not None, pool,
             peers=sender, rendezvous=lambda step_id: steps.join(step_id, self),
         )  # fmt: skip
-        self.worker = TaskWorker(task, self.devices, environment, steps.finish)
+        self.worker = TaskWorker(task, self.devices, environment, steps)
 
     @no_collection()
     def register(self, definition: graph_pb2.GraphDef) -> str:

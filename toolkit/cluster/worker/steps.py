@@ -58,6 +58,9 @@ class Steps:
     def __len__(self) -> int:
         return len(self._running)
 
+    def __contains__(self, step_id: int) -> bool:
+        return step_id in self._running
+
     def _find(self, step_id: int) -> RunningStep:
         """The step; hold the lock.
 
