@@ -11,6 +11,7 @@ import pytest
 from tests.compiler.layers import normal
 from tests.compiler.test_gpu_attention import tf32
 from tests.compiler.test_gpu_precision import lowered
+from tests.kernels.gpu.without_libraries import without_libraries
 from toolkit import client as gm
 from toolkit.client.gradients import gradients
 from toolkit.compiler.backends.cuda.attention import masks
@@ -18,6 +19,7 @@ from toolkit.compiler.importer import facts
 from toolkit.compiler.ir.value import Value
 from toolkit.kernels.cuda.driver import choose
 from toolkit.kernels.cuda.driver.fake import FakeDriver
+from toolkit.runtime.session import Session
 
 pytest.importorskip("llvmlite")
 ops = gm.ops
@@ -69,14 +71,18 @@ FORMS: dict[str, Callable[[Any], Any]] = {
 }  # fmt: skip
 
 
-def _attention(mask: Callable[[Any], Any], *, learning: bool = False) -> Callable[[Any], list[Any]]:
-    """Two images with two heads."""
+def _attention(
+    mask: Callable[[Any], Any], *, learning: bool = False, size: int = SIZE
+) -> Callable[[Any], list[Any]]:  # fmt: skip
+    """Two images with heads of so many numbers."""
     width = 2 * SIZE
 
     def build(x: Any) -> list[Any]:
         weights = [gm.constant(normal(width, width, seed=at) / np.float32(width**0.5)) for at in range(3)]
-        q, k, v = (gm.transpose(gm.reshape(gm.matmul(x, each), [2, TOKENS, 2, SIZE]), [0, 2, 1, 3]) for each in weights)
-        shares = gm.softmax(mask(gm.matmul(q, k, transpose_b=True) * SIZE**-0.5))
+        q, k, v = (
+            gm.transpose(gm.reshape(gm.matmul(x, each), [2, TOKENS, -1, size]), [0, 2, 1, 3]) for each in weights
+        )
+        shares = gm.softmax(mask(gm.matmul(q, k, transpose_b=True) * size**-0.5))
         y = gm.reshape(gm.transpose(gm.matmul(shares, v), [0, 2, 1, 3]), [-1, width])
         if not learning:
             return [y]
@@ -92,6 +98,20 @@ def test_forms(form: str, learning: bool) -> None:
     lines, launched = tf32(_attention(FORMS[form], learning=learning), normal(2 * TOKENS, 2 * SIZE))
     assert sum("keys up to the query's own" in line and "a mask" not in line for line in lines) == 1, lines
     assert launched and all(name.endswith("_causal") for name in launched), launched
+
+
+@pytest.mark.parametrize("learning", [False, True], ids=["inference", "training"])
+def test_parts_are_recorded(learning: bool) -> None:
+    """What hides later keys is made on the device: heads of 8 numbers have no kernel but the library's."""
+    x = normal(2 * TOKENS, 2 * SIZE)
+    with gm.Graph().as_default() as graph:
+        given = gm.placeholder(gm.float32, list(x.shape))
+        wanted = _attention(_band, learning=learning, size=8)(given)
+    with without_libraries(), Session(graph, devices={"GPU": 1}, precision="bf16") as session:
+        for _ in range(3):
+            session.run(wanted, {given: x})
+        assert any("keys up to the query's own" in line for line in session.explain(wanted, {given: x}))
+        assert not any("launch by launch" in note for note in session.notes())
 
 
 @pytest.mark.parametrize("form", ["a band", "as GPT-2 has it"])

@@ -15,6 +15,9 @@ import numpy as np
 
 from toolkit.kernels.cuda.libraries.attention import Attention, AttentionGradient, FourStrides, packed_strides
 from toolkit.kernels.cuda.libraries.base import Product
+from toolkit.kernels.cuda.nn.common import BLOCK, blocks_of, index_type_of, split
+from toolkit.kernels.cuda.simt.builder import KernelBuilder
+from toolkit.kernels.cuda.simt.ir import SimtKernel
 from toolkit.kernels.cuda.strided_products import multiply_strided
 from toolkit.kernels.gpu import row_nests
 from toolkit.kernels.gpu.nests import FusedKernel, NestOperand, NestStep
@@ -113,8 +116,24 @@ def _number(device: Any, number: float) -> Any:
 
 
 def _later(device: Any, rows: int, keys: int) -> Any:
-    """-inf where a key is behind the query."""
-    return device.to_device(np.triu(np.full((rows, keys), -math.inf, np.float32), 1))
+    """-inf where a key is behind the query; made on the device, for a recorded step copies nothing to it."""
+    made = device.empty((rows, keys), F32)
+    index = index_type_of(made.size)
+    device.launch(_later_kernel(index), blocks_of(made.size), made, keys, made.size)
+    return made
+
+
+@functools.cache
+def _later_kernel(index: str) -> SimtKernel:
+    k = KernelBuilder("attention_later_keys", BLOCK)
+    made = k.buffer("made", "float", written=True)
+    keys, count = k.scalar("keys", index), k.scalar("count", index)
+    place = k.global_thread(index)
+    with k.when(k.compare("slt", place, count)):
+        row, key = split(k, place, keys)
+        hidden = k.compare("slt", row, key)
+        k.store(made, place, k.select(hidden, k.number(-math.inf, "float"), k.number(0.0, "float")))
+    return k.finish()
 
 
 def _scores(a: Attention, first: int, count: int) -> tuple[list[NestOperand], list[NestStep], int]:
