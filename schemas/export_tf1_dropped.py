@@ -3,6 +3,7 @@
 """Export the names of TensorFlow 1.15 that later releases no longer have to schemas/tf1_dropped.txt.xz.
 
     python3.7 schemas/export_tf1_dropped.py
+    python3.7 schemas/export_tf1_dropped.py --older     under TensorFlow 1.13: adds modules that 1.15 had lost
 
 It runs under the interpreter that has TensorFlow 1.15, which is Python 3.7 at the latest, so it is written for that
 one and imports nothing of this project. The file is laid out as `schemas.export_tf1_api` says; functions are not taken
@@ -36,6 +37,20 @@ CONTRIB = (
     "learn.datasets", "learn.datasets.base", "learn.datasets.mnist", "learn.preprocessing", "signal", "feature_column",
     "tensorboard.plugins.projector", "tpu", "quantize", "staging", "graph_editor",
 )  # fmt: skip
+#: the other modules of tf.contrib, less known; of names that an import has left behind in them none is listed
+MORE_CONTRIB = (
+    "losses.metric_learning", "factorization", "gan", "gan.estimator", "gan.eval", "gan.features", "gan.losses",
+    "gan.losses.wargs", "gan.namedtuples", "gan.train", "all_reduce", "text", "timeseries", "resampler",
+    "solvers.lanczos", "solvers.least_squares", "solvers.linear_equations", "solvers.util", "sparsemax", "rate",
+    "bayesflow.monte_carlo", "model_pruning", "periodic_resample", "input_pipeline", "integrate", "kernel_methods",
+    "grid_rnn", "copy_graph", "deprecated", "memory_stats", "mixed_precision", "optimizer_v2", "receptive_field",
+    "recurrent", "linear_optimizer", "constrained_optimization", "cluster_resolver", "labeled_tensor", "specs",
+    "tensor_forest.client.random_forest", "tensor_forest.client.eval_metrics", "tensor_forest.python.tensor_forest",
+    "checkpoint", "hooks", "reduce_slice_ops", "rpc",
+    "proto", "batching", "ffmpeg", "meta_graph_transform", "nearest_neighbor", "compiler.jit", "compiler.xla",
+    "decision_trees", "quantization", "session_bundle", "stat_summarizer", "testing", "tfprof", "fused_conv",
+    "libsvm", "eager.python.metrics", "keras", "autograph", "remote_fused_graph",
+)  # fmt: skip
 _PLAIN = (bool, int, float, str, bytes, type(None))
 
 
@@ -66,13 +81,37 @@ def walk(tf):
                 module = getattr(module, part)
         found["contrib." + name] = module
         visit("contrib." + name + ".", module)
+    for name in MORE_CONTRIB:
+        module = imported(tf.contrib, name)
+        if module is None:
+            print(f"export_tf1_dropped: {tf.__version__} has no tf.contrib.{name}", file=sys.stderr)
+            continue
+        found["contrib." + name] = module
+        own = getattr(module, "__all__", None)
+        for short in sorted(dir(module)):
+            value = getattr(module, short)
+            if short.startswith("_") or isinstance(value, types.ModuleType) or (own is not None and short not in own):
+                continue
+            made_there = "tensorflow.contrib." in (getattr(value, "__module__", None) or "")
+            if own is not None or made_there or (isinstance(value, (str, int)) and short.isupper()):
+                found["contrib." + name + "." + short] = value
     return found
+
+
+def imported(contrib, name):
+    """A module of tf.contrib, which may be one only by the name that another module gives it."""
+    try:
+        return importlib.import_module("tensorflow.contrib." + name)
+    except ImportError:
+        for part in name.split("."):
+            contrib = getattr(contrib, part, None)
+        return contrib
 
 
 def rank(name):
     """Names outside of tf.contrib first, then by the order of its modules; short ones before long ones."""
     module = name[len("contrib.") :].rpartition(".")[0] if name.startswith("contrib.") else None
-    return (-1 if module is None else CONTRIB.index(module), name.count("."), len(name), name)
+    return (-1 if module is None else (CONTRIB + MORE_CONTRIB).index(module), name.count("."), len(name), name)
 
 
 def canonical_names(found):
@@ -207,8 +246,10 @@ def main():
         import tensorflow as tf
     except ImportError:
         tf = None
-    if tf is None or not tf.__version__.startswith("1.15"):
-        print("export_tf1_dropped: TensorFlow 1.15 is needed, under Python 3.7", file=sys.stderr)
+    older = "--older" in sys.argv
+    wanted = "1.13" if older else "1.15"
+    if tf is None or not tf.__version__.startswith(wanted):
+        print(f"export_tf1_dropped: TensorFlow {wanted} is needed, under Python 3.7", file=sys.stderr)
         return 2
     kept = {}
     for line in lzma.decompress(KEPT.read_bytes()).decode().split("\n")[1:]:
@@ -217,10 +258,15 @@ def main():
             kept[name] = canonical or name
     rows = rows_of(walk(tf), kept)
     lines = ["tensorflow " + tf.__version__]
+    if older:
+        lines = lzma.decompress(FILE.read_bytes()).decode().splitlines()
+        there = {line.split("\t")[0] for line in lines[1:]}
+        lost = [row for row in rows if row[1] == "module" and row[0] not in there]
+        rows = [row for row in rows if any((row[0] + ".").startswith(module[0] + ".") for module in lost)]
     for name, kind, canonical, detail, signature in rows:
         shown = json.dumps(detail, separators=(",", ":"), sort_keys=True) if detail else ""
         lines.append("\t".join((name, kind, canonical, shown, signature)))
-    text = "\n".join(lines) + "\n"
+    text = "\n".join([lines[0], *sorted(lines[1:])]) + "\n"
     FILE.write_bytes(lzma.compress(text.encode(), preset=9 | lzma.PRESET_EXTREME))
     kinds = collections.Counter(row[1] for row in rows)
     shown = ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items()))
