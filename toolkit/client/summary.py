@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Generator, Iterable, Sequence
+from contextlib import contextmanager
+from typing import Any
 
 from toolkit.client import ops
 from toolkit.client.context import get_default_graph
@@ -14,9 +16,18 @@ from toolkit.graph.metagraph import GraphKeys
 _BAD = re.compile(r"[^-/\w.]")
 
 
-def _clean(name: str) -> str:
+def clean(name: str) -> str:
     """A name that may be a node's: other characters become '_', leading slashes go."""
     return _BAD.sub("_", name).lstrip("/")
+
+
+@contextmanager
+def tagged(name: str, family: str | None, values: Sequence[Any]) -> Generator[tuple[str, str]]:
+    """The tag of a summary and the scope of its nodes; a family stands before both, and TensorBoard groups by it."""
+    base = clean(name) if family is None else f"{clean(family)}/{clean(name)}"
+    with name_scope(base, None, values) as scope:
+        inner = scope.rstrip("/")
+        yield (inner if family is None else f"{clean(family)}/{inner}"), scope
 
 
 def _collect(summary: Tensor, collections: Iterable[str] | None) -> Tensor:
@@ -25,32 +36,40 @@ def _collect(summary: Tensor, collections: Iterable[str] | None) -> Tensor:
     return summary
 
 
-def scalar(name: str, tensor: TensorLike, collections: Iterable[str] | None = None) -> Tensor:
+def scalar(
+    name: str, tensor: TensorLike, collections: Iterable[str] | None = None, family: str | None = None
+) -> Tensor:
     """One number; the tag is the name with its scope."""
-    with name_scope(_clean(name), None, [tensor]) as scope:
-        return _collect(ops.scalar_summary(scope.rstrip("/"), tensor, name=scope), collections)
+    with tagged(name, family, [tensor]) as (tag, scope):
+        return _collect(ops.scalar_summary(tag, tensor, name=scope), collections)
 
 
-def histogram(name: str, values: TensorLike, collections: Iterable[str] | None = None) -> Tensor:
+def histogram(
+    name: str, values: TensorLike, collections: Iterable[str] | None = None, family: str | None = None
+) -> Tensor:
     """The distribution of the values."""
-    with name_scope(_clean(name), None, [values]) as scope:
-        return _collect(ops.histogram_summary(scope.rstrip("/"), values, name=scope), collections)
+    with tagged(name, family, [values]) as (tag, scope):
+        return _collect(ops.histogram_summary(tag, values, name=scope), collections)
 
 
-def image(name: str, tensor: TensorLike, max_outputs: int = 3, collections: Iterable[str] | None = None) -> Tensor:
+def image(
+    name: str,
+    tensor: TensorLike,
+    max_outputs: int = 3,
+    collections: Iterable[str] | None = None,
+    family: str | None = None,
+) -> Tensor:
     """The first images of a batch [batch, height, width, 1, 3 or 4]."""
-    with name_scope(_clean(name), None, [tensor]) as scope:
-        tag = scope.rstrip("/")
+    with tagged(name, family, [tensor]) as (tag, scope):
         return _collect(ops.image_summary(tag, tensor, max_images=max_outputs, name=scope), collections)
 
 
 def audio(
     name: str, tensor: TensorLike, sample_rate: TensorLike, max_outputs: int = 3,
-    collections: Iterable[str] | None = None,
+    collections: Iterable[str] | None = None, family: str | None = None,
 ) -> Tensor:  # fmt: skip
     """Clips [batch, frames, channels] or [batch, frames]."""
-    with name_scope(_clean(name), None, [tensor]) as scope:
-        tag = scope.rstrip("/")
+    with tagged(name, family, [tensor]) as (tag, scope):
         summary = ops.audio_summary_v2(tag, tensor, sample_rate, max_outputs=max_outputs, name=scope)
         return _collect(summary, collections)
 
@@ -62,9 +81,34 @@ def text(name: str, tensor: TensorLike, collections: Iterable[str] | None = None
     metadata = summary_pb2.SummaryMetadata(
         plugin_data=summary_pb2.SummaryMetadata.PluginData(plugin_name="text"), data_class=summary_pb2.DATA_CLASS_TENSOR
     )
-    with name_scope(_clean(name), None, [tensor]) as scope:
-        summary = ops.tensor_summary_v2(scope.rstrip("/"), tensor, metadata.SerializeToString(), name=scope)
+    with tagged(name, None, [tensor]) as (tag, scope):
+        summary = ops.tensor_summary_v2(tag, tensor, metadata.SerializeToString(), name=scope)
         return _collect(summary, collections)
+
+
+def tensor_summary(
+    name: str, tensor: TensorLike, metadata: Any = None, collections: Iterable[str] | None = None,
+    display_name: str | None = None, description: str | None = None, family: str | None = None,
+) -> Tensor:  # fmt: skip
+    """A tensor of any type and shape, for a plugin of TensorBoard that knows what to do with it.
+
+    Args:
+        metadata: a SummaryMetadata that says which plugin; a copy gets what follows.
+        display_name: what is shown in place of the tag.
+        description: what is shown beside it, in Markdown.
+    """
+    from schemas import summary_pb2
+
+    full = summary_pb2.SummaryMetadata()
+    if metadata is not None:
+        full.CopyFrom(metadata)
+    if display_name is not None:
+        full.display_name = display_name
+    if description is not None:
+        full.summary_description = description
+    with tagged(name, family, [tensor]) as (tag, scope):
+        made = ops.tensor_summary_v2(tag, tensor, full.SerializeToString(), name=scope)
+        return _collect(made, collections)
 
 
 def merge(inputs: Sequence[Tensor], name: str | None = None) -> Tensor:

@@ -117,11 +117,15 @@ def test_writer(tmp_path: Path, tf: ModuleType) -> None:
     run("WriteSummary", [number, np.int32([1, 2]), s("t"), s("")])
     run("WriteRawProtoSummary", [number, run_ours(Case("ScalarSummary", [s("raw"), np.float32(1)]))[0]])
     run("WriteGraphSummary", [number, s(b"\n\x03\n\x01x")])
+    run("ImportEvent", [s(tf.compat.v1.Event(step=7, file_version="of another").SerializeToString())])
+    with pytest.raises(InvalidArgumentError, match="is not an Event message"):
+        run("ImportEvent", [s(b"\xff\xff")])
     two = np.array([b"", b""], object)
     for op, inputs in (
         ("WriteSummary", [number, np.int32([1, 2]), s("t"), two]),
         ("WriteScalarSummary", [np.int64([7, 8]), s("loss"), np.float32(0.5)]),
         ("WriteGraphSummary", [number, two]),
+        ("ImportEvent", [two]),
     ):
         with pytest.raises(InvalidArgumentError, match="must be a scalar"):
             run(op, inputs)
@@ -132,7 +136,8 @@ def test_writer(tmp_path: Path, tf: ModuleType) -> None:
     events = list(tf.compat.v1.train.summary_iterator(str(file)))
     tags = [value.tag for event in events for value in event.summary.value]
     assert tags == ["loss", "h", "i/image/0", "a/audio/0", "t", "raw"]
-    assert events[-1].graph_def == b"\n\x03\n\x01x"
+    assert events[-2].graph_def == b"\n\x03\n\x01x"
+    assert events[-1].file_version == "of another"
     assert {event.step for event in events[1:]} == {7}
 
 

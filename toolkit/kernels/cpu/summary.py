@@ -276,3 +276,18 @@ def write_graph_summary(op: KernelNode) -> Compute:
         _writer(step, handle).add(integer(number, "step"), fill)
 
     return compute
+
+
+@kernel("ImportEvent", kind=Kind.STATEFUL)
+def import_event(op: KernelNode) -> Compute:
+    def compute(step: StepContext, handle: Any, text: Array) -> None:
+        require_scalar(text, "event")
+        try:
+            event = event_pb2.Event.FromString(text.item())
+        except Exception:  # protobuf's DecodeError, in each of its implementations
+            raise InvalidArgumentError("event is not an Event message") from None
+        writer = _writer(step, handle)
+        if writer.events is not None:
+            writer.events.add_event(event)
+
+    return compute

@@ -101,19 +101,19 @@ def write_graph(graph_or_graph_def: Any, logdir: Any, name: str, as_text: bool =
 def scalar(name: str, tensor: Any, collections: Any = None, family: Any = None) -> Tensor:
     from toolkit.client import summary
 
-    return summary.scalar(_within(name, family), tensor, collections)
+    return summary.scalar(name, tensor, collections, family)
 
 
 def histogram(name: str, values: Any, collections: Any = None, family: Any = None) -> Tensor:
     from toolkit.client import summary
 
-    return summary.histogram(_within(name, family), values, collections)
+    return summary.histogram(name, values, collections, family)
 
 
 def image(name: str, tensor: Any, max_outputs: int = 3, collections: Any = None, family: Any = None) -> Tensor:
     from toolkit.client import summary
 
-    return summary.image(_within(name, family), tensor, max_outputs, collections)
+    return summary.image(name, tensor, max_outputs, collections, family)
 
 
 def audio(
@@ -121,17 +121,41 @@ def audio(
 ) -> Tensor:
     from toolkit.client import summary
 
-    return summary.audio(_within(name, family), tensor, sample_rate, max_outputs, collections)
+    return summary.audio(name, tensor, sample_rate, max_outputs, collections, family)
+
+
+def tensor_summary(
+    name: str, tensor: Any, summary_description: Any = None, collections: Any = None, summary_metadata: Any = None,
+    family: Any = None, display_name: Any = None,
+) -> Tensor:  # fmt: skip
+    from toolkit.client import summary
+
+    return summary.tensor_summary(
+        name, tensor, summary_metadata, collections, display_name, summary_description, family
+    )
+
+
+def get_summary_description(node_def: Any) -> Any:
+    """The SummaryDescription that a TensorSummary's node has as JSON.
+
+    Raises:
+        ValueError: it is a node of another op.
+    """
+    from google.protobuf import json_format
+
+    from schemas import summary_pb2
+    from toolkit.errors import ArgumentValueError
+
+    if node_def.op != "TensorSummary":
+        raise ArgumentValueError(f"get_summary_description: expected a node of TensorSummary, got one of {node_def.op}")
+    text = node_def.attr["description"].s
+    return json_format.Parse(text.decode() or "{}", summary_pb2.SummaryDescription())
 
 
 def text(name: str, tensor: Any, collections: Any = None) -> Tensor:
     from toolkit.client import summary
 
     return summary.text(name, tensor, collections)
-
-
-def _within(name: str, family: Any) -> str:
-    return name if family is None else f"{family}/{name}"
 
 
 def merge(inputs: Any, collections: Any = None, name: Any = None) -> Tensor:

@@ -16,7 +16,8 @@ HOMES: dict[str, str] = {
     "toolkit.tensorflow.families.training": """
         train.get_global_step train.create_global_step train.get_or_create_global_step train.global_step
         train.queue_runner.start_queue_runners train.queue_runner.add_queue_runner io.write_graph summary.scalar
-        summary.histogram summary.image summary.audio summary.text
+        summary.histogram summary.image summary.audio summary.text summary.tensor_summary
+        summary.get_summary_description
         summary.merge summary.merge_all summary.FileWriter train.summary_iterator
         train.assert_global_step train.basic_train_loop
     """,
