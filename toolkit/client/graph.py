@@ -388,20 +388,22 @@ class Graph:
         op_def: OpDef,
         inputs: Sequence[Tensor],
         attrs: Mapping[str, AttrValue],
-        name: str,
+        name: str | None,
         *,
         compute_device: bool = True,
     ) -> Operation:
         """Append one operation. Callers are op constructors: inputs and attributes are checked already.
 
         Args:
-            name: made unique in the current scope; a trailing "/" says that it is complete as it is.
+            name: made unique in the current scope; a trailing "/" says that it is complete as it is. Without one it is
+                the op's.
 
         Raises:
             GraphError: the graph is finalized, an input is of another graph, a shape function objects.
         """
         self._check_open()
         inputs = [tensor if tensor.graph is self else self.capture(tensor) for tensor in inputs]
+        name = op_def.name if name is None else name
         with self._lock:
             full = name[:-1] if name.endswith("/") else self.unique_name(name)
             if not _NAME.fullmatch(full):

@@ -30,7 +30,7 @@ class Operation(OperationInternals):
         context: the control-flow context it was made in, or None.
     """
 
-    __slots__ = ("__weakref__", "context", "graph", "node", "outputs")
+    __slots__ = ("__dict__", "__weakref__", "context", "graph", "node", "outputs")
 
     def __init__(self, graph: Graph, node: Node, context: ControlFlowContext | None = None):
         self.graph = graph

@@ -58,7 +58,7 @@ class Tensor(TensorInternals):
         index: which of the operation's outputs it is.
     """
 
-    __slots__ = ("__weakref__", "_dtype", "index", "op")
+    __slots__ = ("__dict__", "__weakref__", "_dtype", "index", "op")  # libraries hang their own notes on tensors
     __array_priority__ = 100  # numpy_array + tensor calls Tensor.__radd__
     #: what libraries give their own kinds of tensors, too
     OVERLOADABLE_OPERATORS: ClassVar[frozenset[str]] = frozenset(

@@ -177,6 +177,8 @@ class TensorShape:
     def dims(self) -> list[Dimension] | None:
         return None if self.plain.dims is None else [Dimension(size) for size in self.plain.dims]
 
+    _dims = dims  # programs read TensorFlow's private name, too
+
     @property
     def rank(self) -> int | None:
         return self.plain.rank

@@ -67,6 +67,24 @@ class Graph(ClientGraph):
     def _unsafe_unfinalize(self) -> None:
         self.unfinalize()
 
+    def _apply_device_functions(self, op: Any) -> None:
+        """Give an operation its device, or tell another object what scopes say, by its `_set_device(spec)`.
+
+        Libraries ask for the device of the scopes around with an object of their own.
+        """
+        if isinstance(op, Operation):
+            self.apply_devices(op)
+            return
+        from toolkit.tensorflow.families.cluster import DeviceSpec
+
+        merged = DeviceSpec()
+        for entry in reversed(self._devices):
+            if entry is None:
+                break
+            chosen = entry(op) if callable(entry) else str(entry)
+            merged = DeviceSpec.from_string(str(chosen)).make_merged_spec(merged)
+            op._set_device(merged)
+
     def _as_graph_def(self, from_version: int | None = None, add_shapes: bool = False) -> Any:
         """The GraphDef and the version of the graph."""
         return self.as_graph_def(from_version, add_shapes), self.version

@@ -172,3 +172,25 @@ def register_session_run_conversion_functions(
     conversions.register(
         conversions.Conversion(tensor_type, fetch_function, feed_function, feed_function_for_partial_run)
     )
+
+
+class _OfATensorKind(type):
+    """isinstance: tensors, and what is made of several."""
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        from toolkit.client.elements import Composite
+        from toolkit.client.tensor import IndexedSlices, Tensor
+
+        return isinstance(instance, Tensor | IndexedSlices | Composite)
+
+
+class TensorKind(metaclass=_OfATensorKind):
+    """The base of Tensor, IndexedSlices and SparseTensor in TensorFlow, `ops._TensorLike`: for isinstance alone."""
+
+
+def is_dense_tensor_like(t: Any) -> bool:
+    """Whether an object is a tensor or a variable, and so no sparse tensor."""
+    from toolkit.client.base_variable import BaseVariable
+    from toolkit.client.tensor import Tensor
+
+    return isinstance(t, Tensor | BaseVariable)

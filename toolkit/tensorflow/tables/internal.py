@@ -13,7 +13,8 @@ HOMES: dict[str, str] = {
     "toolkit.tensorflow.families.internal_tools": """
         python.client.session.register_session_run_conversion_functions
         python.client.device_lib.list_local_devices python.util.tf_inspect.getargspec
-        python.util.tf_inspect.ArgSpec
+        python.util.tf_inspect.ArgSpec python.framework.ops.is_dense_tensor_like
+        python.framework.ops._TensorLike=TensorKind
         python.util.tf_decorator.make_decorator python.util.tf_decorator.unwrap python.util.all_util.make_all
         python.util.all_util.remove_undocumented python.ops.resources.register_resource
         python.ops.resources.shared_resources python.ops.resources.local_resources

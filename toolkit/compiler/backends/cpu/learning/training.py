@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 from toolkit.compiler.backends.cpu.emission.emit import Emitter
 from toolkit.compiler.backends.cpu.emission.primitives import converted, convolution, pooling_gradient, refusals
@@ -58,7 +57,8 @@ def _conv_gradient(
     assert x_shape is not None and w_shape is not None
     spec = window_spec(KernelNode(operation.step.node), _CHANNELS_LAST, rank=len(x_shape))
     found = spec.over(x_shape[1:-1], w_shape[:-2])
-    windows = ConvolutionWindows(found.strides, found.dilations, found.pads, x_shape[-1] // w_shape[-2], depthwise)
+    groups = w_shape[-2] if depthwise else x_shape[-1] // w_shape[-2]
+    windows = ConvolutionWindows(found.strides, found.dilations, found.pads, groups, depthwise)
     if by_input:
         operation.become(ConvolutionInputGradient, output_gradient=dy, filter=other, windows=windows)
     else:
@@ -141,11 +141,8 @@ def write_conv_filter(emitter: Emitter, operation: Operation) -> None:
     with refusals(operation):
         primitive = geometry.backward_filter(prefer=geometry.preferred(F32, F32, emitter.target.primitives))
     made = primitive.desc(DescriptorQuery.DIFF_WEIGHTS)
-    if plain.same(made):
-        where: Any = operation.output
-    else:
-        where = emitter.scratch(made)
-    emitter.execute(primitive, [(Arg.SRC, x, source), (Arg.DIFF_DST, dy, other), (Arg.DIFF_WEIGHTS, where, plain)])
+    where, layout = (operation.output, plain) if plain.same(made) else (emitter.scratch(made), None)
+    emitter.execute(primitive, [(Arg.SRC, x, source), (Arg.DIFF_DST, dy, other), (Arg.DIFF_WEIGHTS, where, layout)])
     if where is not operation.output:
         emitter.execute(reorder(made, plain), [(Arg.SRC, where, None), (Arg.DST, operation.output, plain)])
 
