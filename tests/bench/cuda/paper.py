@@ -222,6 +222,7 @@ class PaperContext:
     """
 
     poisons = False
+    measures = False
     index = 0
 
     def __init__(self, properties: DeviceProperties):
@@ -333,6 +334,9 @@ class PaperContext:
         return _Graph([replace(each, captured=True) for each in launches])
 
     no_conditions = "what is on paper has no numbers that decide"
+
+    def is_recorded(self, stream: _Handle) -> bool:
+        return stream.captured is not None
 
     def replay(self, graph: _Graph, stream: _Handle) -> None:
         for launch in graph.launches:

@@ -58,6 +58,11 @@ class CUstreamCaptureMode(enum.IntEnum):
     CU_STREAM_CAPTURE_MODE_RELAXED = 2
 
 
+class CUstreamCaptureStatus(enum.IntEnum):
+    CU_STREAM_CAPTURE_STATUS_NONE = 0
+    CU_STREAM_CAPTURE_STATUS_ACTIVE = 1
+
+
 class CUgraphNodeType(enum.IntEnum):
     CU_GRAPH_NODE_TYPE_CONDITIONAL = 13
 
@@ -116,6 +121,7 @@ class Bindings:
 
     CUresult, CUdevice_attribute, CUfunction_attribute = CUresult, CUdevice_attribute, CUfunction_attribute
     CUjit_option, CUstreamCaptureMode = CUjit_option, CUstreamCaptureMode
+    CUstreamCaptureStatus = CUstreamCaptureStatus
 
     def __init__(self, *, devices: int = 2, version: int = 12040, numbered: bool = False):
         self.has_conditions = True
@@ -170,6 +176,13 @@ class Bindings:
     )  # fmt: skip
     def _nothing(self, *_: Any) -> tuple[()]:
         return ()
+
+    @_answers("cuStreamIsCapturing")
+    def _is_capturing(self, stream: Any) -> tuple[CUstreamCaptureStatus]:
+        asked = [name for name, given in self.calls if name in _CAPTURES and given[0] is stream]
+        recorded = asked[-1:] == ["cuStreamBeginCapture"]
+        status = CUstreamCaptureStatus
+        return (status.CU_STREAM_CAPTURE_STATUS_ACTIVE if recorded else status.CU_STREAM_CAPTURE_STATUS_NONE,)
 
     @_answers("cuGetErrorName")
     def _get_error_name(self, status: CUresult) -> tuple[bytes]:
@@ -305,6 +318,7 @@ class Bindings:
         return ()
 
 
+_CAPTURES = ("cuStreamBeginCapture", "cuStreamEndCapture")
 #: calls that a thread makes in a context only
 _IN_CONTEXT = frozenset({
     "cuStreamCreate", "cuEventCreate", "cuMemAlloc", "cuMemHostAlloc", "cuMemGetInfo", "cuModuleLoadDataEx",

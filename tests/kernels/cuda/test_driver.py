@@ -274,6 +274,16 @@ def test_what_nobody_refers_to_is_destroyed_later(bindings: Bindings) -> None:
     assert bindings.count("cuMemFreeHost") == 1
 
 
+def test_a_stream_tells_whether_it_is_recorded(bindings: Bindings) -> None:
+    context = _context(bindings)
+    stream = context.stream()
+    found = [context.is_recorded(stream)]
+    context.begin_capture(stream)
+    found.append(context.is_recorded(stream))
+    context.end_capture(stream)
+    assert [*found, context.is_recorded(stream)] == [False, True, False]
+
+
 def test_a_freed_graph_is_not_replayed(bindings: Bindings) -> None:
     context = _context(bindings)
     stream = context.stream()

@@ -113,7 +113,7 @@ def test_a_product_is_refused_whose_operands_do_not_fit() -> None:
         base.check_product(Product(2, 3, 1, "float32", batch=2, epilogue="sums of b"), span, None)
 
 
-class _LibraryStandIn:
+class LibraryStandIn:
     """cuBLASLt's functions: each call is written down, and succeeds."""
 
     def __init__(self, algorithms: int = 1) -> None:
@@ -132,7 +132,8 @@ class _LibraryStandIn:
             self.calls.append((name, arguments))
             if name == "cublasLtMatmulAlgoGetHeuristic":
                 arguments[-1]._obj.value = self._algorithms
-                arguments[-2]._obj.workspace = 4096
+                for number, each in enumerate(arguments[-2]._obj[: self._algorithms]):
+                    each.workspace = 4096 << number
             return self.status if name == "cublasLtMatmul" else 0
 
         return call
@@ -142,14 +143,14 @@ class _LibraryStandIn:
 
 
 @pytest.fixture
-def lt(monkeypatch: pytest.MonkeyPatch) -> tuple[_LibraryStandIn, cublaslt.CublasLt, Any]:
-    library = _LibraryStandIn()
+def lt(monkeypatch: pytest.MonkeyPatch) -> tuple[LibraryStandIn, cublaslt.CublasLt, Any]:
+    library = LibraryStandIn()
     monkeypatch.setattr(cublaslt, "load", lambda: library)
     context: Context = FakeDriver(1).open(0)
     return library, cublaslt.CublasLt(context, lambda: None), context
 
 
-def test_a_plan_is_made_once(lt: tuple[_LibraryStandIn, cublaslt.CublasLt, Any]) -> None:
+def test_a_plan_is_made_once(lt: tuple[LibraryStandIn, cublaslt.CublasLt, Any]) -> None:
     library, blas, context = lt
     stream = context.stream()
     p = Product(5, 6, 4, "float32", "T", "N", batch=3, stride_a=20, stride_out=30, epilogue="bias")
@@ -168,7 +169,7 @@ def test_a_plan_is_made_once(lt: tuple[_LibraryStandIn, cublaslt.CublasLt, Any])
     assert blas.version == "13.1.2"
 
 
-def test_a_plan_says_where_rows_lie(lt: tuple[_LibraryStandIn, cublaslt.CublasLt, Any]) -> None:
+def test_a_plan_says_where_rows_lie(lt: tuple[LibraryStandIn, cublaslt.CublasLt, Any]) -> None:
     library, blas, _ = lt
     p = Product(
         5, 2, 4, "float32", "N", "T", 3, 8, 2, 2, lead_a=24, lead_b=9, lead_out=6, stride_bias=2, epilogue="bias"
@@ -181,7 +182,7 @@ def test_a_plan_says_where_rows_lie(lt: tuple[_LibraryStandIn, cublaslt.CublasLt
     assert told[10] == 2  # CUBLASLT_MATMUL_DESC_BIAS_BATCH_STRIDE
 
 
-def test_the_heuristics_know_how_operands_are_aligned(lt: tuple[_LibraryStandIn, cublaslt.CublasLt, Any]) -> None:
+def test_the_heuristics_know_how_operands_are_aligned(lt: tuple[LibraryStandIn, cublaslt.CublasLt, Any]) -> None:
     library, blas, context = lt
     stream = context.stream()
     for start in (4096, 4096 + 16, 4096 + 4):
@@ -193,7 +194,7 @@ def test_the_heuristics_know_how_operands_are_aligned(lt: tuple[_LibraryStandIn,
 
 
 def test_without_an_algorithm_there_is_no_plan(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cublaslt, "load", lambda: _LibraryStandIn(algorithms=0))
+    monkeypatch.setattr(cublaslt, "load", lambda: LibraryStandIn(algorithms=0))
     context = FakeDriver(1).open(0)
     blas = cublaslt.CublasLt(context, lambda: None)
     p, span = Product(5, 6, 4, "float32"), GpuSpan(4096, 400)
@@ -202,7 +203,7 @@ def test_without_an_algorithm_there_is_no_plan(monkeypatch: pytest.MonkeyPatch) 
         blas.matmul(p, span, span, span, context.stream())
 
 
-def test_what_the_library_refuses_is_told(lt: tuple[_LibraryStandIn, cublaslt.CublasLt, Any]) -> None:
+def test_what_the_library_refuses_is_told(lt: tuple[LibraryStandIn, cublaslt.CublasLt, Any]) -> None:
     library, blas, context = lt
     library.status = 13
     span = GpuSpan(4096, 400)
@@ -210,7 +211,7 @@ def test_what_the_library_refuses_is_told(lt: tuple[_LibraryStandIn, cublaslt.Cu
         blas.matmul(Product(5, 6, 4, "float64"), span, span, span, context.stream())
 
 
-def test_tf32_is_asked_for_of_float32_only(lt: tuple[_LibraryStandIn, cublaslt.CublasLt, Any]) -> None:
+def test_tf32_is_asked_for_of_float32_only(lt: tuple[LibraryStandIn, cublaslt.CublasLt, Any]) -> None:
     library, blas, _ = lt
     for dtype, tf32 in (
         ("float32", False),
@@ -224,7 +225,7 @@ def test_tf32_is_asked_for_of_float32_only(lt: tuple[_LibraryStandIn, cublaslt.C
     assert kinds == [(68, 0), (77, 0), (68, 0), (70, 1), (68, 4)]  # CUBLAS_COMPUTE_*, the type of alpha
 
 
-def test_factors_of_16_bits_give_float32(lt: tuple[_LibraryStandIn, cublaslt.CublasLt, Any]) -> None:
+def test_factors_of_16_bits_give_float32(lt: tuple[LibraryStandIn, cublaslt.CublasLt, Any]) -> None:
     """The result's layout alone has the other type, which the bias then has too; no other pair is asked for."""
     library, blas, _ = lt
     assert blas.supports(Product(5, 6, 4, "bfloat16", made="float32", epilogue="bias"))
@@ -235,7 +236,7 @@ def test_factors_of_16_bits_give_float32(lt: tuple[_LibraryStandIn, cublaslt.Cub
     assert not blas.supports(Product(5, 6, 4, "float32", made="bfloat16"))
 
 
-def test_factors_of_8_bits(lt: tuple[_LibraryStandIn, cublaslt.CublasLt, Any]) -> None:
+def test_factors_of_8_bits(lt: tuple[LibraryStandIn, cublaslt.CublasLt, Any]) -> None:
     """The factors' addresses, the other way round as the operands are; the bias of a float32 result is bfloat16."""
     library, blas, context = lt
     p = Product(16, 48, 32, base.EIGHT_BITS, "N", "T", made="float32", epilogue="bias")
@@ -295,10 +296,10 @@ def test_epilogues_have_the_numbers_of_the_header() -> None:
 # -- convolutions ------------------------------------------------------------------------------------------------
 
 
-class _GraphStandIn:
+class GraphStandIn:
     """A graph of cuDNN's frontend: what is called is written down."""
 
-    def __init__(self, known: _CudnnStandIn, **how: Any) -> None:
+    def __init__(self, known: CudnnStandIn, **how: Any) -> None:
         self.how = how
         self.known = known
 
@@ -314,13 +315,13 @@ class _GraphStandIn:
         return call
 
 
-class _CudnnStandIn(Frontend):
+class CudnnStandIn(Frontend):
     def __init__(self) -> None:
         super().__init__()
         self.calls: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = []
 
-    def pygraph(self, **how: Any) -> _GraphStandIn:
-        return _GraphStandIn(self, **how)
+    def pygraph(self, **how: Any) -> GraphStandIn:
+        return GraphStandIn(self, **how)
 
     def create_handle(self) -> str:
         return "handle"
@@ -336,14 +337,14 @@ class _CudnnStandIn(Frontend):
 
 
 @pytest.fixture
-def cudnn(monkeypatch: pytest.MonkeyPatch) -> tuple[_CudnnStandIn, cudnn_graphs.Cudnn, Any]:
-    library = _CudnnStandIn()
+def cudnn(monkeypatch: pytest.MonkeyPatch) -> tuple[CudnnStandIn, cudnn_graphs.Cudnn, Any]:
+    library = CudnnStandIn()
     monkeypatch.setattr(cudnn_graphs, "load", lambda: library)
     context: Context = FakeDriver(1).open(0)
     return library, cudnn_graphs.Cudnn(context, lambda: None), context
 
 
-def test_a_graph_is_built_once_and_given_addresses(cudnn: tuple[_CudnnStandIn, cudnn_graphs.Cudnn, Any]) -> None:
+def test_a_graph_is_built_once_and_given_addresses(cudnn: tuple[CudnnStandIn, cudnn_graphs.Cudnn, Any]) -> None:
     library, dnn, context = cudnn
     stream = context.stream()
     for start in (4096, 1 << 20):
@@ -360,7 +361,7 @@ def test_a_graph_is_built_once_and_given_addresses(cudnn: tuple[_CudnnStandIn, c
     assert dnn.version == "9.28.1"
 
 
-def test_a_convolution_of_16_bits_gives_float32(cudnn: tuple[_CudnnStandIn, cudnn_graphs.Cudnn, Any]) -> None:
+def test_a_convolution_of_16_bits_gives_float32(cudnn: tuple[CudnnStandIn, cudnn_graphs.Cudnn, Any]) -> None:
     library, dnn, _ = cudnn
     changes = {"dtype": "bfloat16", "made": "float32", "epilogue": ("bias",)}
     assert dnn.supports(Convolution(**{**_fields(CONVOLUTION), **changes}))
@@ -380,7 +381,7 @@ def test_a_convolution_of_16_bits_gives_float32(cudnn: tuple[_CudnnStandIn, cudn
     ids=["float32", "tf32", "deterministic"],
 )
 def test_engines_that_round_too_much_are_refused(
-    cudnn: tuple[_CudnnStandIn, cudnn_graphs.Cudnn, Any], changes: dict[str, Any], refused: set[str]
+    cudnn: tuple[CudnnStandIn, cudnn_graphs.Cudnn, Any], changes: dict[str, Any], refused: set[str]
 ) -> None:
     library, dnn, _ = cudnn
     assert dnn.supports(Convolution(**{**_fields(CONVOLUTION), **changes}))
@@ -389,7 +390,7 @@ def test_engines_that_round_too_much_are_refused(
 
 
 def test_without_an_engine_there_is_no_plan_for_a_convolution(
-    cudnn: tuple[_CudnnStandIn, cudnn_graphs.Cudnn, Any],
+    cudnn: tuple[CudnnStandIn, cudnn_graphs.Cudnn, Any],
 ) -> None:
     library, dnn, context = cudnn
     library.refuses = True

@@ -32,6 +32,8 @@ from toolkit.kernels.types import Array
 _Shape = Sequence[int]
 #: says that kernels whose results depend on the order of threads are not to be used; TensorFlow's variable
 DETERMINISTIC = "TF_DETERMINISTIC_OPS"
+#: says, with 0, that no way to compute something is chosen by measuring; TensorFlow's variable
+AUTOTUNE = "TF_CUDNN_USE_AUTOTUNE"
 
 
 class _Shared:
@@ -74,6 +76,12 @@ class CudaDevice:
         self._transfers = Transfers(context, self._compute, self.pool)
         self._shared = _Shared()
         self.memory = GpuMemory(self)
+        self._let_measure()
+
+    def _let_measure(self) -> None:
+        """Have libraries choose by measuring, but for devices whose bits shall be the same each time."""
+        wanted = os.environ.get(AUTOTUNE, "").lower() not in ("0", "false")
+        self.context.measures = wanted and not self.deterministic
 
     def for_node(self, node: str) -> CudaDevice:
         """This device, with messages that name a node."""
@@ -105,6 +113,7 @@ class CudaDevice:
     @deterministic.setter
     def deterministic(self, value: bool) -> None:
         self._shared.deterministic = value
+        self._let_measure()
 
     @property
     def is_recording(self) -> bool:

@@ -143,6 +143,9 @@ class Context(Protocol):
         """Fill memory with NaNs, behind what is in the stream."""
         ...
 
+    #: whether libraries may choose how they compute something by measuring it; not at first, the device says so
+    measures: bool
+
     # -- memory
 
     def allocate(self, nbytes: int) -> int:
@@ -230,6 +233,10 @@ class Context(Protocol):
         ...
 
     def end_capture(self, stream: Stream) -> CapturedGraph: ...
+
+    def is_recorded(self, stream: Stream) -> bool:
+        """Whether what is put into the stream now is recorded."""
+        ...
 
     def replay(self, graph: CapturedGraph, stream: Stream) -> None:
         """Do what was recorded, with the same memory and numbers."""

@@ -120,6 +120,7 @@ class FakeContext:
         self.memory = AddressSpace(index, properties.memory)
         self.faults = Faults()
         self.lost: DriverError | None = None
+        self.measures = False
         self._late = ""  # the error with which the work of this call is to end
         self._schedule = schedule
         self._lock = schedule.lock
@@ -383,6 +384,10 @@ class FakeContext:
             if capture.unjoined():
                 raise DriverError(call, "CUDA_ERROR_STREAM_CAPTURE_UNJOINED", "another stream's work is not waited for")
             return FakeGraph(capture.works, capture.conditions)
+
+    def is_recorded(self, stream: FakeStream) -> bool:
+        self._enter("cuStreamIsCapturing")
+        return stream.capture is not None
 
     def replay(self, graph: FakeGraph, stream: FakeStream) -> None:
         self._enter("cuGraphLaunch")

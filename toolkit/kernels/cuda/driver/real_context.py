@@ -86,6 +86,7 @@ class CudaContext:
         self.index = index
         self.properties = properties
         self.lost: DriverError | None = None
+        self.measures = False
         self._calls = calls
         self._success: Any = calls.success
         driver: Any = calls.module
@@ -285,6 +286,10 @@ class CudaContext:
             return CudaGraph(self._call("cuGraphInstantiate", graph, 0), int(self._call("cuGraphGetNodes", graph)[1]))
         finally:
             self._call("cuGraphDestroy", graph)
+
+    def is_recorded(self, stream: CudaStream) -> bool:
+        none = self._driver.CUstreamCaptureStatus.CU_STREAM_CAPTURE_STATUS_NONE
+        return bool(self._call("cuStreamIsCapturing", stream.value) != none)
 
     def replay(self, graph: CudaGraph, stream: CudaStream) -> None:
         if graph.value is None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import ctypes
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from ctypes import byref, c_double, c_float, c_int, c_int32, c_int64, c_size_t, c_uint32, c_uint64, c_void_p
 from dataclasses import dataclass
 from typing import Any
@@ -26,6 +26,7 @@ from toolkit.kernels.cuda.libraries.base import (
     check_product,
     is_result,
 )
+from toolkit.kernels.cuda.libraries.choosing import MOST_WAYS, Choosing, Way, is_repeatable
 from toolkit.kernels.cuda.libraries.workspaces import Workspace
 
 #: what NVIDIA recommends for Hopper and later, the most that any algorithm of the heuristics asks for
@@ -101,6 +102,7 @@ class _Plan:
         alpha, beta: in host memory.
         algorithm: a pointer to it, which keeps it.
         workspace: bytes.
+        ways: all that the heuristics propose, with their workspaces, until one was chosen by measuring.
         takes_bias, takes_auxiliary: what the epilogue needs.
         takes_factors: the operands have factors.
         bias: the address that the descriptor has.
@@ -115,6 +117,7 @@ class _Plan:
     takes_bias: bool
     takes_auxiliary: bool
     takes_factors: bool
+    ways: list[tuple[Any, int]]
     bias: int = 0
 
 
@@ -133,6 +136,7 @@ class CublasLt:
         self._library = load()
         self._enter = enter
         self._workspace = Workspace(context, WORKSPACE)
+        self._choosing = Choosing(context)
         self._plans: dict[tuple[Product, int], _Plan | None] = {}
         self._lock = threading.Lock()
         enter()
@@ -185,13 +189,52 @@ class CublasLt:
                 plan.bias = bias.address
             if auxiliary is not None:
                 self._set(plan.operation, _DESC_AUX_POINTER, c_uint64(auxiliary.address))
-            layouts = plan.layouts
-            status = self._matmul(
-                self._handle, plan.operation, plan.alpha, first, layouts[0], second, layouts[1], plan.beta, before,
-                layouts[2], result, layouts[2], plan.algorithm, self._scratch, plan.workspace, stream.handle,
-            )  # fmt: skip
+            addresses = first, second, before, result
+            if plan.ways:
+                before_it = out if added is None and product.beta else added
+                again = is_repeatable((out, bias, auxiliary), (a, b, before_it, *(factors or ())))
+                self._choose(plan, product, addresses, stream, again=again)
+            status = self._put(plan, plan.algorithm, plan.workspace, addresses, stream)
         if status != _SUCCESS:
             self._check("cublasLtMatmul", status, product)
+
+    def _put(
+        self, plan: _Plan, algorithm: Any, workspace: int, addresses: tuple[int, int, int, int], stream: Stream
+    ) -> int:
+        """Put a product into a stream; the library's status."""
+        first, second, before, result = addresses
+        layouts = plan.layouts
+        status: int = self._matmul(
+            self._handle, plan.operation, plan.alpha, first, layouts[0], second, layouts[1], plan.beta, before,
+            layouts[2], result, layouts[2], algorithm, self._scratch, workspace, stream.handle,
+        )  # fmt: skip
+        return status
+
+    def _choose(
+        self, plan: _Plan, product: Product, addresses: tuple[int, int, int, int], stream: Stream, *, again: bool
+    ) -> None:
+        """Settle which algorithm is used from now on, unless the call is being recorded.
+
+        Args:
+            again: the call may be done again and again.
+        """
+        if self._choosing.is_over or not again:
+            plan.ways = []
+        elif not self._choosing.is_recorded(stream):
+
+            def ways() -> Iterator[Way]:
+                for algorithm, workspace in plan.ways:
+
+                    def run(into: Stream, algorithm: Any = algorithm, workspace: int = workspace) -> None:
+                        status = self._put(plan, algorithm, workspace, addresses, into)
+                        self._check("cublasLtMatmul", status, product)
+
+                    yield Way((algorithm, workspace), run)
+
+            found = self._choosing.fastest(ways(), stream)
+            plan.ways = []
+            if found is not None:
+                plan.algorithm, plan.workspace = found
 
     # -- plans
 
@@ -216,7 +259,7 @@ class CublasLt:
         if key not in self._plans:
             self._enter()
             plan = self._plans[key] = self._make(product, alignment) if _is_known(product) else None
-            if plan is not None and plan.workspace:
+            if plan is not None and (plan.workspace or plan.ways):
                 self._scratch = self._workspace.of(WORKSPACE).address
         return self._plans[key]
 
@@ -234,7 +277,8 @@ class CublasLt:
             self._prefer(preference, _PREFERENCE_REDUCTIONS, c_uint32(_REDUCTION_COMPUTE_TYPE))
             for attribute in _PREFERENCE_ALIGNMENTS:
                 self._prefer(preference, attribute, c_uint32(alignment))
-            found, count = _Heuristic(), c_int()
+            most = 1 if self._choosing.is_over else MOST_WAYS
+            found, count = (_Heuristic * most)(), c_int()
             first, second, result = layouts
             status = self._library.cublasLtMatmulAlgoGetHeuristic(
                 c_void_p(self._handle),
@@ -244,21 +288,22 @@ class CublasLt:
                 result,
                 result,
                 preference,
-                1,
+                most,
                 byref(found),
                 byref(count),
             )
         finally:
             self._library.cublasLtMatmulPreferenceDestroy(preference)
-        if status == _NOT_SUPPORTED or (status == _SUCCESS and (count.value == 0 or found.state != _SUCCESS)):
+        ways = [(byref(one.algorithm), int(one.workspace)) for one in found[: count.value] if one.state == _SUCCESS]
+        if status == _NOT_SUPPORTED or (status == _SUCCESS and not ways):
             return None
         self._check("cublasLtMatmulAlgoGetHeuristic", status, product)
         number = _SCALARS.get(p.dtype, c_float)
         parts = 2 if p.dtype.startswith("complex") else 1  # the imaginary part is 0
         epilogue = EPILOGUES[p.epilogue]
         return _Plan(
-            operation, layouts, (number * parts)(p.alpha), (number * parts)(p.beta), byref(found.algorithm),
-            int(found.workspace), bool(epilogue.bias), bool(epilogue.auxiliary), p.dtype == EIGHT_BITS,
+            operation, layouts, (number * parts)(p.alpha), (number * parts)(p.beta), *ways[0], bool(epilogue.bias),
+            bool(epilogue.auxiliary), p.dtype == EIGHT_BITS, ways if len(ways) > 1 else [],
         )  # fmt: skip
 
     def _describe(self, p: Product) -> Any:

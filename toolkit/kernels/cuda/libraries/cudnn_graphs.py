@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import importlib
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +17,7 @@ from toolkit.kernels.cuda.driver.base import Context, Span, Stream
 from toolkit.kernels.cuda.libraries import cudnn_attention
 from toolkit.kernels.cuda.libraries.attention import Attention, AttentionGradient, check_attention
 from toolkit.kernels.cuda.libraries.base import Convolution, LibraryError, check_convolution, is_result
+from toolkit.kernels.cuda.libraries.choosing import Choosing, Way, is_repeatable
 from toolkit.kernels.cuda.libraries.workspaces import Workspace
 
 #: names of tensors in a graph
@@ -25,6 +26,8 @@ _X, _W, _Y, _BIAS, _ADDED = 1, 2, 3, 4, 5
 _ROLES = {"forward": (_X, _W, _Y), "input": (_W, _Y, _X), "filter": (_X, _Y, _W)}
 #: engines that want more memory than this are passed over; those of networks' convolutions want less
 _MOST_WORKSPACE = 1 << 30
+#: and those that are only tried than this: what was given to a plan once stays taken
+_MOST_TRIED = 128 << 20
 #: the first piece of memory of a stream, enough for most plans, so that few follow
 _WORKSPACE = 32 << 20
 _TYPES = {"float32": "FLOAT", "float64": "DOUBLE", "float16": "HALF", "bfloat16": "BFLOAT16"}
@@ -52,8 +55,17 @@ _Asked = Convolution | Attention | AttentionGradient
 
 @dataclass(slots=True)
 class _Plan:
+    """Attributes:
+    graph: with the plan that the heuristics chose, built.
+    workspace: bytes of what is run.
+    number: of the plan that was found to be fastest, None for the heuristics' choice.
+    is_open: it may still be found out.
+    """
+
     graph: Any
     workspace: int
+    number: int | None = None
+    is_open: bool = True
 
 
 class Cudnn:
@@ -71,6 +83,7 @@ class Cudnn:
         self._cudnn = load()
         self._enter = enter
         self._workspace = Workspace(context, _WORKSPACE)
+        self._choosing = Choosing(context)
         self._plans: dict[_Asked, _Plan | None] = {}
         self._lock = threading.Lock()
         enter()
@@ -110,6 +123,9 @@ class Cudnn:
                 addresses[_BIAS] = bias.address
             if added is not None:
                 addresses[_ADDED] = added.address
+            if plan.is_open:
+                again = is_repeatable((out,), (first, second, bias, added))
+                self._choose(plan, addresses, stream, convolution, again=again)
             self._run(plan, addresses, stream, convolution)
 
     def attends(self, attention: Attention | AttentionGradient) -> bool:
@@ -171,9 +187,45 @@ class Cudnn:
         self._enter()
         self._cudnn.set_stream(handle=self._handle, stream=stream.handle)
         try:
-            plan.graph.execute(addresses, workspace.address, handle=self._handle)
+            if plan.number is None:
+                plan.graph.execute(addresses, workspace.address, handle=self._handle)
+            else:
+                plan.graph.execute_plan_at_index(addresses, workspace.address, plan.number, handle=self._handle)
         except RuntimeError as error:
             raise LibraryError(f"cuDNN failed to run {of}: {error}") from error
+
+    def _choose(self, plan: _Plan, addresses: dict[int, int], stream: Stream, of: Convolution, *, again: bool) -> None:
+        """Settle which of the heuristics' plans is used from now on, unless the call is being recorded.
+
+        Args:
+            again: the call may be done again and again.
+        """
+        if self._choosing.is_over or not again:
+            plan.is_open = False
+        elif not self._choosing.is_recorded(stream):
+            plan.is_open = False
+            found = self._choosing.fastest(self._ways(plan, addresses, of), stream)
+            if found is not None:
+                plan.number, plan.workspace = found
+            else:  # a graph runs the plan that was built last
+                plan.graph = self._build(of)
+
+    def _ways(self, plan: _Plan, addresses: dict[int, int], of: Convolution) -> Iterator[Way]:
+        """The heuristics' plans in their order, built one by one; the first is what they chose."""
+        graph = plan.graph
+        for number in range(int(graph.get_execution_plan_count())):
+            try:
+                graph.build_plan_at_index(number)
+                workspace = int(graph.get_workspace_size_plan_at_index(number))
+            except (RuntimeError, ValueError):  # no such engine for this, or one that is refused
+                continue
+            if workspace <= max(plan.workspace, _MOST_TRIED):
+                tried = _Plan(graph, workspace, number)
+
+                def run(stream: Stream, tried: _Plan = tried) -> None:
+                    self._run(tried, addresses, stream, of)
+
+                yield Way((number, workspace), run)
 
     def _plan(self, of: _Asked) -> _Plan | None:
         """The plan of a configuration, None if no engine takes it."""
