@@ -223,7 +223,7 @@ register(
         memory=_gpu,
         count=_count_gpus,
         configure=_configure_gpus,
-        lists="toolkit.kernels.gpu.tensor_space",
+        lists="toolkit.kernels.gpu.lists.tensor_space",
     )
 )
 _OURS = frozenset(_types)

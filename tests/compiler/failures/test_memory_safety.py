@@ -139,7 +139,7 @@ _POINTERS = {
 _OF_GPUS = {
     "toolkit/kernels/cuda/driver/fake_memory.py", "toolkit/kernels/cuda/driver/real_context.py",
     "toolkit/kernels/cuda/driver/real_function.py", "toolkit/kernels/cuda/libraries/cublaslt.py",
-    "toolkit/kernels/gpu/layout.py", "toolkit/kernels/gpu/scatter_state.py",
+    "toolkit/kernels/gpu/primitives/layout.py", "toolkit/kernels/gpu/state/scatter.py",
 }  # fmt: skip
 #: rooms that ask the system about a run, and know of no tensor
 _SYSTEM = ("toolkit/policy/", "toolkit/limits/")

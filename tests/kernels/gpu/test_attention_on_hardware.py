@@ -20,7 +20,7 @@ from toolkit.kernels.cuda.libraries.attention import (
     extent,
     packed_strides,
 )
-from toolkit.kernels.gpu.attention import attend, attend_back
+from toolkit.kernels.gpu.nn.attention import attend, attend_back
 
 _MASKS = {"": None, "keys": (1, 0, 0, 1), "rows": (1, 0, 1, 1), "all": (1, 1, 1, 1)}
 #: sizes with and without a tile left over; heads within tokens, or before them

@@ -11,7 +11,7 @@ from tests.kernels.cuda.assembler import assembled
 from tests.kernels.op_suite import Case, run_ours
 from toolkit.errors import InvalidArgumentError
 from toolkit.kernels.cuda.simt import ptx
-from toolkit.kernels.gpu import ctc_kernels
+from toolkit.kernels.gpu.nn import ctc_kernels
 
 pytest.importorskip("llvmlite")
 #: both compute in float64 and round once; what is large is a loss of about 10 and an exponential of it

@@ -15,9 +15,9 @@ from toolkit.errors import InvalidArgumentError
 from toolkit.kernels import registry
 from toolkit.kernels.cuda.device import device
 from toolkit.kernels.cuda.simt import ptx
-from toolkit.kernels.gpu.elementwise_types import NUMBER_TYPES, number_type
-from toolkit.kernels.gpu.nests import NestOperand, NestStep, fused, is_writable
-from toolkit.kernels.gpu.operators import GPU_OPERATORS
+from toolkit.kernels.gpu.elementwise.nests import NestOperand, NestStep, fused, is_writable
+from toolkit.kernels.gpu.operators.table import GPU_OPERATORS
+from toolkit.kernels.gpu.primitives.element_types import NUMBER_TYPES, number_type
 from toolkit.kernels.registry import KernelNode
 
 CAPABILITY = (9, 0)

@@ -13,8 +13,8 @@ from toolkit.kernels.cuda.driver import choose
 from toolkit.kernels.cuda.driver.fake import FakeDriver
 from toolkit.kernels.cuda.float8 import quantized
 from toolkit.kernels.cuda.simt import ptx
-from toolkit.kernels.gpu.float8_nests import Given, launch_quantized_nest, nest_kernels
-from toolkit.kernels.gpu.nests import NestOperand, NestStep, fused
+from toolkit.kernels.gpu.elementwise.float8_nests import Given, launch_quantized_nest, nest_kernels
+from toolkit.kernels.gpu.elementwise.nests import NestOperand, NestStep, fused
 from toolkit.kernels.tensors import BF16, F8, F32
 
 pytest.importorskip("llvmlite")

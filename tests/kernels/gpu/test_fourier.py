@@ -10,8 +10,8 @@ import pytest
 from tests.kernels.cuda.assembler import assembled
 from tests.kernels.op_suite import Case, run_ours
 from toolkit.kernels.cuda.simt import ptx
-from toolkit.kernels.gpu import fourier, fourier_kernels
-from toolkit.kernels.gpu.fourier_kernels import TransformForm
+from toolkit.kernels.gpu.math import fourier, fourier_kernels
+from toolkit.kernels.gpu.math.fourier_kernels import TransformForm
 
 _RNG = np.random.default_rng(23)
 

@@ -11,7 +11,7 @@ import pytest
 
 from tests.kernels.op_suite import Case, run_ours
 from toolkit.kernels.cuda.device import CudaDevice, device
-from toolkit.kernels.gpu.ordering import order_of
+from toolkit.kernels.gpu.primitives.ordering import order_of
 
 _RNG = np.random.default_rng(7)
 

@@ -8,7 +8,7 @@ import pytest
 from tests.kernels.cuda.assembler import assembled
 from tests.kernels.op_suite import Case, run_ours
 from toolkit.kernels.cuda.simt import ptx
-from toolkit.kernels.gpu import jacobi_kernels
+from toolkit.kernels.gpu.linalg import jacobi_kernels
 
 _RNG = np.random.default_rng(29)
 
@@ -106,7 +106,7 @@ def test_of_nothing(shape: tuple[int, ...]) -> None:
 
 
 def test_large_matrices_are_the_cpus(monkeypatch: pytest.MonkeyPatch) -> None:
-    from toolkit.kernels.gpu import jacobi
+    from toolkit.kernels.gpu.linalg import jacobi
 
     monkeypatch.setattr(jacobi.jacobi_kernels, "MOST", 3)
     x = _RNG.normal(size=(2, 4, 4))

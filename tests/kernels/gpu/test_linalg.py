@@ -9,7 +9,7 @@ from tests.kernels.cuda.assembler import assembled
 from tests.kernels.op_suite import Case, run_ours
 from toolkit.errors import InvalidArgumentError
 from toolkit.kernels.cuda.simt import ptx
-from toolkit.kernels.gpu import factor_kernels
+from toolkit.kernels.gpu.linalg import factor_kernels
 
 _RNG = np.random.default_rng(3)
 #: a solution's relative error is the roundings of n multiplications and additions, times the condition (under 100 here)

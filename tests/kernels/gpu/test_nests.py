@@ -15,7 +15,14 @@ from tests import tolerance
 from tests.kernels.cuda.assembler import assembled
 from toolkit.errors import InternalError
 from toolkit.kernels.cuda.simt import machine, ptx
-from toolkit.kernels.gpu.nests import FusedKernel, NestOperand, NestStep, broadcast_strides, fused, is_writable
+from toolkit.kernels.gpu.elementwise.nests import (
+    FusedKernel,
+    NestOperand,
+    NestStep,
+    broadcast_strides,
+    fused,
+    is_writable,
+)
 
 CAPABILITY = (9, 0)
 

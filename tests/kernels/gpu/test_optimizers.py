@@ -11,7 +11,7 @@ from tests import tolerance
 from toolkit.graph import opdefs
 from toolkit.kernels.cpu.state.optimizers_dense import OPTIMIZERS
 from toolkit.kernels.cuda.device import device
-from toolkit.kernels.gpu.updates import run_dense, run_rows, settled
+from toolkit.kernels.gpu.state.updates import run_dense, run_rows, settled
 
 #: rules whose powers and exponentials are not NumPy's to the bit; of each the slots that are
 APPROXIMATE = {"Ftrl", "FtrlV2", "PowerSign"}

@@ -13,9 +13,9 @@ from toolkit.graph import dtypes
 from toolkit.kernels.cpu.random.basic import FILLS, fill_integers, multinomial
 from toolkit.kernels.cuda.device import device
 from toolkit.kernels.cuda.simt import ptx
-from toolkit.kernels.gpu import philox
-from toolkit.kernels.gpu.multinomial import draw_classes
-from toolkit.kernels.gpu.philox import fill_random
+from toolkit.kernels.gpu.random import philox
+from toolkit.kernels.gpu.random.multinomial import draw_classes
+from toolkit.kernels.gpu.random.philox import fill_random
 from toolkit.kernels.random.philox import Philox
 
 #: the counter's lower half overflows within the tensor

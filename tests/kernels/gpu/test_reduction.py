@@ -10,11 +10,11 @@ import pytest
 from tests.kernels.op_suite import Case, compare_outputs, prepare, run_ours
 from toolkit.kernels.cuda.device import device
 from toolkit.kernels.cuda.simt import machine, ptx
-from toolkit.kernels.gpu.reduce_kernels import Stage, columns_by_tiles, rows_by_blocks, rows_by_lanes
-from toolkit.kernels.gpu.reduce_launch import collapse
-from toolkit.kernels.gpu.reduction import reduction_of
-from toolkit.kernels.gpu.scan import scan_of
-from toolkit.kernels.gpu.scan_kernels import ScanForm, block_scan, line_scan
+from toolkit.kernels.gpu.reductions.axes import reduction_of
+from toolkit.kernels.gpu.reductions.kernels import Stage, columns_by_tiles, rows_by_blocks, rows_by_lanes
+from toolkit.kernels.gpu.reductions.launch import collapse
+from toolkit.kernels.gpu.reductions.scan import scan_of
+from toolkit.kernels.gpu.reductions.scan_kernels import ScanForm, block_scan, line_scan
 
 #: rows by 1 to 32 lanes, by blocks, in chunks; columns by tiles of 1 to 256, in chunks; several dimensions at once
 SHAPES = [
@@ -106,7 +106,7 @@ def test_rows_are_loaded_sixteen_bytes_at_once(name: str, load: str) -> None:
 
 def test_a_part_that_begins_anywhere_is_loaded_one_by_one() -> None:
     """Its address is no multiple of 16 bytes."""
-    from toolkit.kernels.gpu.reduce_launch import reduce_array
+    from toolkit.kernels.gpu.reductions.launch import reduce_array
 
     gpu = device(0)
     whole = np.arange(4 * 300 + 1, dtype=np.float32)

@@ -14,8 +14,8 @@ from tests import tolerance
 from tests.kernels.cuda.assembler import assembled
 from toolkit.errors import InternalError
 from toolkit.kernels.cuda.simt import machine, ptx
-from toolkit.kernels.gpu.nests import FusedKernel, NestOperand, NestStep, broadcast_strides
-from toolkit.kernels.gpu.row_nests import LONGEST_ROW, fused_rows, is_reduction
+from toolkit.kernels.gpu.elementwise.nests import FusedKernel, NestOperand, NestStep, broadcast_strides
+from toolkit.kernels.gpu.elementwise.row_nests import LONGEST_ROW, fused_rows, is_reduction
 
 CAPABILITY = (9, 0)
 

@@ -10,7 +10,7 @@ import pytest
 from tests.kernels.op_suite import Case, run_ours
 from toolkit.errors import GraphError, InternalError
 from toolkit.kernels import registry
-from toolkit.kernels.gpu.layout import layout_of, stand_in
+from toolkit.kernels.gpu.primitives.layout import layout_of, stand_in
 from toolkit.kernels.gpu.registering import known_types
 
 _RNG = np.random.default_rng(5)

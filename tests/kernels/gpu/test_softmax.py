@@ -11,10 +11,10 @@ import pytest
 from tests.kernels.cuda.assembler import assembled
 from tests.kernels.op_suite import Case, compare_outputs, prepare, run_ours
 from toolkit.kernels.cuda.simt import machine, ptx
-from toolkit.kernels.gpu.cross_entropy import HELD, dense_kernel, sparse_kernel
-from toolkit.kernels.gpu.number_types import number_of
-from toolkit.kernels.gpu.row_code import WALKERS, team_for
-from toolkit.kernels.gpu.softmax import softmax_kernel
+from toolkit.kernels.gpu.nn.cross_entropy import HELD, dense_kernel, sparse_kernel
+from toolkit.kernels.gpu.nn.softmax import softmax_kernel
+from toolkit.kernels.gpu.primitives.number_types import number_of
+from toolkit.kernels.gpu.primitives.row_code import WALKERS, team_for
 
 #: a few lanes, a warp, blocks of each size, walked along; of which the second of a pair has no whole vectors
 COLUMNS = [3, 40, 1000, 1023, 5000, 5001, 16384, 20001]

@@ -11,9 +11,9 @@ import pytest
 from tests.kernels.op_suite import Case, run_ours
 from toolkit.kernels.cuda.device import device
 from toolkit.kernels.cuda.simt import machine
-from toolkit.kernels.gpu import copying
-from toolkit.kernels.gpu.indexing import coordinates, divisor, divisors, index_type
-from toolkit.kernels.gpu.layout import ElementLayout, Pair, layout_of, stand_in
+from toolkit.kernels.gpu.primitives import copying
+from toolkit.kernels.gpu.primitives.indexing import coordinates, divisor, divisors, index_type
+from toolkit.kernels.gpu.primitives.layout import ElementLayout, Pair, layout_of, stand_in
 
 
 def _numbers(shape: tuple[int, ...], dtype: Any) -> Any:

@@ -15,7 +15,7 @@ from toolkit.graph.graph import Graph
 from toolkit.graph.shape import Shape
 from toolkit.kernels import registry, variables
 from toolkit.kernels.cuda.device import device
-from toolkit.kernels.gpu import cells
+from toolkit.kernels.gpu.state import cells
 from toolkit.kernels.handles import ResourceHandle
 from toolkit.kernels.variables import Variable, make_ref_variable
 from toolkit.runtime.session import Session

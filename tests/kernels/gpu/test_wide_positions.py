@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.kernels import beside_cpu
-from toolkit.kernels.gpu import copying, indexing
+from toolkit.kernels.gpu.primitives import copying, indexing
 
 #: an op for each kernel that has positions
 OPS = [

@@ -43,7 +43,7 @@ def _fuse_products(block: Block, to: Compilation) -> None:
 def _form_attention(block: Block, to: Compilation) -> None:
     from toolkit.compiler.backends.cuda.attention.forming import form_attention
     from toolkit.kernels.cuda.device import device_named
-    from toolkit.kernels.gpu.attention import as_one_kernel
+    from toolkit.kernels.gpu.nn.attention import as_one_kernel
 
     narrow, tf32 = to.settings.narrow, to.settings.precision == "tf32"
     library = device_named(block.device).context.dnn is not None

@@ -17,7 +17,7 @@ from toolkit.graph.dtypes import DType
 from toolkit.graph.node import Node
 from toolkit.kernels import facts, registry
 from toolkit.kernels.cuda.memory import GpuArray
-from toolkit.kernels.gpu.layout import ElementLayout, layout_of, stand_in
+from toolkit.kernels.gpu.primitives.layout import ElementLayout, layout_of, stand_in
 from toolkit.kernels.registry import Compute, Factory, KernelNode
 
 _GPU = "GPU"

@@ -39,11 +39,11 @@ from toolkit.kernels.cuda.nn import batch_norm, channel_sums
 from toolkit.kernels.cuda.prepared import Prepared
 from toolkit.kernels.cuda.products import multiply
 from toolkit.kernels.cuda.strided_products import multiply_strided
-from toolkit.kernels.gpu import nests, row_nests
-from toolkit.kernels.gpu.join import joined
-from toolkit.kernels.gpu.nests import FusedKernel, NestOperand
-from toolkit.kernels.gpu.nn_conv import layers
-from toolkit.kernels.gpu.optimizers import update_together
+from toolkit.kernels.gpu.arrays.join import joined
+from toolkit.kernels.gpu.elementwise import nests, row_nests
+from toolkit.kernels.gpu.elementwise.nests import FusedKernel, NestOperand
+from toolkit.kernels.gpu.nn.conv import layers
+from toolkit.kernels.gpu.state.optimizers import update_together
 from toolkit.kernels.registry import KernelNode
 from toolkit.kernels.tensors import F32
 

@@ -10,8 +10,9 @@ from toolkit.compiler.ir.fields import operand, operands
 from toolkit.compiler.ir.operation import Operation
 from toolkit.compiler.ir.traits import Trait
 from toolkit.compiler.ir.value import Value
-from toolkit.kernels.gpu import operators_norms, row_nests
-from toolkit.kernels.gpu.nests import NestStep
+from toolkit.kernels.gpu.elementwise import row_nests
+from toolkit.kernels.gpu.elementwise.nests import NestStep
+from toolkit.kernels.gpu.operators import norms
 
 #: of a number in 16 bits
 NARROW_BYTES = 2
@@ -62,7 +63,7 @@ class FusedKernelCall(FusedCall, mnemonic="gpu_nest"):
 class FusedRowsCall(FusedCall, mnemonic="gpu_rows"):
     """Elementwise operations of one shape with reductions of its last axis between them, as one kernel.
 
-    Results are of the shape, or a number for each row; members are `toolkit.kernels.gpu.row_nests`'.
+    Results are of the shape, or a number for each row; members are `toolkit.kernels.gpu.elementwise.row_nests`'.
     """
 
     def computed_by(self) -> str | None:
@@ -147,7 +148,7 @@ class NormStep(Operation, mnemonic="gpu_norm"):
         mean, factor, offset: a number for each channel.
     """
 
-    op = operators_norms.NORM_STEP
+    op = norms.NORM_STEP
     x: Value = operand()
     mean: Value = operand()
     factor: Value = operand()
@@ -165,7 +166,7 @@ class NormGradientStep(Operation, mnemonic="gpu_norm_gradient"):
         mean, shift, slope, size: a number for each channel (`ChannelGradients`).
     """
 
-    op = operators_norms.NORM_GRADIENT_STEP
+    op = norms.NORM_GRADIENT_STEP
     dy: Value = operand()
     x: Value = operand()
     mean: Value = operand()

@@ -140,7 +140,7 @@ def geometry(
     channels_first: bool,
     y_channels_first: bool | None = None,
 ) -> Geometry:
-    """Of windows as the CPU's kernels lay them out (`nn_window.Windows`), over dense tensors."""
+    """Of windows as the CPU's kernels lay them out (`window.Windows`), over dense tensors."""
 
     def full(values: Sequence[int], filling: int) -> tuple[int, ...]:
         return (*[filling] * (AXES - len(values)), *values)

@@ -46,7 +46,7 @@ def form_attention(
         refused: whether an operation must stay a call.
         changes_variables: whether arrays that were read may hold something else behind an operation: nothing is moved
             beyond it.
-        wanted: an attention as one kernel computes it (`kernels.gpu.attention.as_one_kernel`), with statistics its
+        wanted: an attention as one kernel computes it (`kernels.gpu.nn.attention.as_one_kernel`), with statistics its
             gradients, too; None where it stays parts.
     """
     for operation in block.operations:

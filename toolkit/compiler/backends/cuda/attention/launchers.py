@@ -9,7 +9,7 @@ from toolkit.compiler.backends.cuda.attention.operations import AttentionCall, A
 from toolkit.compiler.ir import relations
 from toolkit.kernels.cuda.device import CudaDevice
 from toolkit.kernels.cuda.memory import GpuArray
-from toolkit.kernels.gpu.attention import attend, attend_back
+from toolkit.kernels.gpu.nn.attention import attend, attend_back
 
 Launch = Callable[..., list[GpuArray]]
 

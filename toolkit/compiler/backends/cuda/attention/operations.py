@@ -34,9 +34,9 @@ def is_apart(statistics: Value) -> bool:
 class AttentionCall(Operation, mnemonic="gpu_attention"):
     """softmax(scale * q @ k^T + mask) @ v for each of batch and heads, without the scores in memory.
 
-    What is launched is `toolkit.kernels.gpu.attention.attend(device, attention, q, k, v, out, mask=, statistics=)` with
-    `attention` of this class's property: all tensors are seen as [batch, heads, rows, columns] with four strides in
-    elements each, so that heads lie within the results of projections as these wrote them. q, k and v have one type,
+    What is launched is `toolkit.kernels.gpu.nn.attention.attend(device, attention, q, k, v, out, mask=, statistics=)`
+    with `attention` of this class's property: all tensors are seen as [batch, heads, rows, columns] with four strides
+    in elements each, so that heads lie within the results of projections as these wrote them. q, k and v have one type,
     float32 or 16 bits; the mask is float32. The outputs are the result and, in programs that learn, the logarithm of
     each row's sum of exponentials: float32 [batch, heads, rows], or as two numbers that are added (`Attention.apart`).
 
@@ -100,7 +100,7 @@ class AttentionCall(Operation, mnemonic="gpu_attention"):
 class AttentionGradientCall(Operation, mnemonic="gpu_attention_gradient"):
     """The gradients of an attention by queries, keys and values, in this order, without scores in memory.
 
-    What is launched is `toolkit.kernels.gpu.attention.attend_back`.
+    What is launched is `toolkit.kernels.gpu.nn.attention.attend_back`.
 
     Attributes:
         q, k, v, mask: as the attention takes them.

@@ -25,10 +25,10 @@ from toolkit.kernels.cuda.device import CudaDevice
 from toolkit.kernels.cuda.memory import GpuArray
 from toolkit.kernels.cuda.simt.builder import KernelBuilder
 from toolkit.kernels.cuda.simt.ir import SimtKernel, Value
-from toolkit.kernels.gpu import nests
-from toolkit.kernels.gpu.indexing import BLOCK, blocks_for
-from toolkit.kernels.gpu.nests import NestOperand, NestStep
-from toolkit.kernels.gpu.tensor_array import held_by
+from toolkit.kernels.gpu.elementwise import nests
+from toolkit.kernels.gpu.elementwise.nests import NestOperand, NestStep
+from toolkit.kernels.gpu.lists.tensor_array import held_by
+from toolkit.kernels.gpu.primitives.indexing import BLOCK, blocks_for
 from toolkit.kernels.tensor_array import TensorArray
 
 MAKE, WRITE, READ = "TensorArrayV3", "TensorArrayWriteV3", "TensorArrayReadV3"

@@ -27,7 +27,7 @@ from toolkit.compiler.ir.operation import Operation
 from toolkit.compiler.ir.operations.calls import Call, Loop, Select, Test
 from toolkit.compiler.ir.value import Value
 from toolkit.kernels.facts import COPY_IN, COPY_OUT, stays_on_host
-from toolkit.kernels.gpu import nests
+from toolkit.kernels.gpu.elementwise import nests
 from toolkit.kernels.registry import Kind
 
 _DEVICE = "GPU"

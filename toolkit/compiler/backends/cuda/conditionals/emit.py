@@ -21,7 +21,7 @@ from toolkit.compiler.ir.operations.calls import Call, Loop, Select, Test
 from toolkit.compiler.ir.value import Value
 from toolkit.kernels.cuda.device import CudaDevice
 from toolkit.kernels.facts import COPY_IN, COPY_OUT
-from toolkit.kernels.gpu import nests
+from toolkit.kernels.gpu.elementwise import nests
 
 #: what does something to other things than variables, or leaves them as they are
 _NO_UPDATES = ("TensorArray", "Stack", "Stateless", "ResourceGather", "VarIs", "IsVariable", "Variable", "VarHandle",

@@ -11,7 +11,7 @@ from typing import Any
 from toolkit.compiler.ir.block import Block
 from toolkit.compiler.ir.operations.calls import Call, Loop, Select, call_of
 from toolkit.compiler.ir.value import Value
-from toolkit.kernels.gpu.tensor_array import stack_of
+from toolkit.kernels.gpu.lists.tensor_array import stack_of
 from toolkit.kernels.tensor_list import TensorList
 
 PUSH, POP = "TensorListPushBack", "TensorListPopBack"

@@ -17,8 +17,8 @@ from toolkit.kernels.cuda.device import CudaDevice
 from toolkit.kernels.cuda.memory import GpuArray
 from toolkit.kernels.cuda.simt.builder import KernelBuilder
 from toolkit.kernels.cuda.simt.ir import SimtKernel
-from toolkit.kernels.gpu import tensor_space
-from toolkit.kernels.gpu.indexing import BLOCK, blocks_for
+from toolkit.kernels.gpu.lists import tensor_space
+from toolkit.kernels.gpu.primitives.indexing import BLOCK, blocks_for
 from toolkit.kernels.tensor_list import TensorList
 
 GET, SET = "TensorListGetItem", "TensorListSetItem"

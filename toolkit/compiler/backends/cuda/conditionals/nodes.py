@@ -29,9 +29,9 @@ from toolkit.kernels.cuda.device import CudaDevice
 from toolkit.kernels.cuda.memory import GpuArray
 from toolkit.kernels.cuda.simt.builder import KernelBuilder
 from toolkit.kernels.cuda.simt.ir import WARP, SimtKernel
-from toolkit.kernels.gpu import nests
-from toolkit.kernels.gpu.nests import NestOperand, NestStep
-from toolkit.kernels.gpu.reduction import reduced
+from toolkit.kernels.gpu.elementwise import nests
+from toolkit.kernels.gpu.elementwise.nests import NestOperand, NestStep
+from toolkit.kernels.gpu.reductions.axes import reduced
 from toolkit.kernels.tensor_list import TensorList
 from toolkit.kernels.types import Array
 

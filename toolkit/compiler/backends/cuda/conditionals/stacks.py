@@ -18,7 +18,7 @@ from toolkit.compiler.backends.cuda.conditionals.nodes import as_number, kept
 from toolkit.errors import UnimplementedError
 from toolkit.kernels.cuda.device import CudaDevice
 from toolkit.kernels.cuda.memory import GpuArray
-from toolkit.kernels.gpu.tensor_array import stack_of
+from toolkit.kernels.gpu.lists.tensor_array import stack_of
 from toolkit.kernels.stack import Stack
 
 

@@ -34,7 +34,7 @@ from toolkit.compiler.ir.operation import Operation
 from toolkit.compiler.ir.operations.calls import Call
 from toolkit.compiler.ir.value import Value
 from toolkit.compiler.transforms.waiting import Group, Groups
-from toolkit.kernels.gpu import nests
+from toolkit.kernels.gpu.elementwise import nests
 
 #: operands of a kernel: each takes registers for where it is, and its parameters have a limit of 4 KB
 _MOST_OPERANDS = 32

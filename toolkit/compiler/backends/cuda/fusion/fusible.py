@@ -15,8 +15,8 @@ from toolkit.compiler.ir.operation import Operation
 from toolkit.compiler.ir.operations.calls import Call
 from toolkit.compiler.transforms.elements import is_channels_first
 from toolkit.kernels.facts import stays_on_host
-from toolkit.kernels.gpu import nests, row_nests
-from toolkit.kernels.gpu.operators_norms import BATCH_NORM_STEP
+from toolkit.kernels.gpu.elementwise import nests, row_nests
+from toolkit.kernels.gpu.operators.norms import BATCH_NORM_STEP
 
 #: rows that are too few for all of a GPU, and elements of a tensor that one kernel takes whatever its rows are
 _FEW_ROWS, _SMALL = 128, 1 << 14

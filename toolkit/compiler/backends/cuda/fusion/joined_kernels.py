@@ -15,8 +15,8 @@ from toolkit.compiler.backends.cuda.operations import FusedKernelCall, FusedRows
 from toolkit.compiler.ir.operation import Operation
 from toolkit.compiler.ir.value import Value
 from toolkit.compiler.transforms.waiting import Group
-from toolkit.kernels.gpu import nests, row_nests
-from toolkit.kernels.gpu.nests import NestStep
+from toolkit.kernels.gpu.elementwise import nests, row_nests
+from toolkit.kernels.gpu.elementwise.nests import NestStep
 
 _Read = tuple[Value, tuple[int, ...]]
 

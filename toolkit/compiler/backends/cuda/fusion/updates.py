@@ -15,8 +15,8 @@ from toolkit.compiler.ir.operation import Operation
 from toolkit.compiler.ir.operations.calls import Call, Dereference
 from toolkit.compiler.ir.traits import Trait
 from toolkit.compiler.ir.value import Value
-from toolkit.kernels.gpu.optimizers import GATHERED
-from toolkit.kernels.gpu.updates import MOST_TOGETHER
+from toolkit.kernels.gpu.state.optimizers import GATHERED
+from toolkit.kernels.gpu.state.updates import MOST_TOGETHER
 from toolkit.kernels.handles import ResourceHandle
 from toolkit.kernels.registry import Kind
 

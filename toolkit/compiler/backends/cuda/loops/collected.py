@@ -21,10 +21,10 @@ from toolkit.kernels.cuda.conversions import convert_into
 from toolkit.kernels.cuda.device import CudaDevice
 from toolkit.kernels.cuda.memory import GpuArray
 from toolkit.kernels.cuda.products import multiply
-from toolkit.kernels.gpu import nests
-from toolkit.kernels.gpu.nests import NestOperand, NestStep
-from toolkit.kernels.gpu.reduce_launch import collapse, reduce_array
-from toolkit.kernels.gpu.reduction import reduction_of
+from toolkit.kernels.gpu.elementwise import nests
+from toolkit.kernels.gpu.elementwise.nests import NestOperand, NestStep
+from toolkit.kernels.gpu.reductions.axes import reduction_of
+from toolkit.kernels.gpu.reductions.launch import collapse, reduce_array
 from toolkit.kernels.tensors import F32, row_major
 
 Launch = Callable[..., list[Any]]

@@ -19,7 +19,7 @@ from toolkit.compiler.ir.block import Block
 from toolkit.compiler.ir.operation import Operation
 from toolkit.compiler.ir.operations.calls import Call, Dereference, ReadVariable
 from toolkit.compiler.ir.value import Value
-from toolkit.kernels.gpu import nests
+from toolkit.kernels.gpu.elementwise import nests
 from toolkit.kernels.tensors import row_major
 
 Refused = Callable[[Operation], bool]

@@ -17,7 +17,7 @@ from toolkit.compiler.ir.block import Block
 from toolkit.compiler.ir.operation import Operation
 from toolkit.compiler.ir.operations.calls import Call
 from toolkit.compiler.ir.value import Value
-from toolkit.kernels.gpu.copying import ALIGNED
+from toolkit.kernels.gpu.primitives.copying import ALIGNED
 
 Refused = Callable[[Operation], bool]
 

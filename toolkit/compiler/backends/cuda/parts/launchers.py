@@ -8,10 +8,10 @@ from typing import Any
 from toolkit.compiler.backends.cuda.parts.operations import JoinMemory, JoinRows, PlacedKernelCall
 from toolkit.kernels.cuda.device import CudaDevice
 from toolkit.kernels.cuda.memory import GpuArray
-from toolkit.kernels.gpu import nests
-from toolkit.kernels.gpu.copying import ALIGNED
-from toolkit.kernels.gpu.join import joined
-from toolkit.kernels.gpu.nests import NestOperand
+from toolkit.kernels.gpu.arrays.join import joined
+from toolkit.kernels.gpu.elementwise import nests
+from toolkit.kernels.gpu.elementwise.nests import NestOperand
+from toolkit.kernels.gpu.primitives.copying import ALIGNED
 
 
 def placed_nest(device: CudaDevice, operation: PlacedKernelCall) -> Any:

@@ -28,9 +28,9 @@ from toolkit.compiler.ir.block import Block
 from toolkit.compiler.ir.conditions import Conditions
 from toolkit.compiler.ir.operation import Operation
 from toolkit.compiler.ir.value import Value
-from toolkit.kernels.gpu import nests
-from toolkit.kernels.gpu.float8_nests import TOGETHER
-from toolkit.kernels.gpu.nests import NestStep
+from toolkit.kernels.gpu.elementwise import nests
+from toolkit.kernels.gpu.elementwise.float8_nests import TOGETHER
+from toolkit.kernels.gpu.elementwise.nests import NestStep
 from toolkit.kernels.tensors import BF16, F8, F32
 
 _PRODUCTS = (LibraryProduct, StridedProduct, ProductsCall)

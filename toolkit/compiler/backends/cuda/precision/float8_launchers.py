@@ -11,7 +11,7 @@ from toolkit.kernels.cuda.device import CudaDevice
 from toolkit.kernels.cuda.float8 import multiply_float8, quantized
 from toolkit.kernels.cuda.memory import GpuArray
 from toolkit.kernels.cuda.prepared import Prepared
-from toolkit.kernels.gpu.float8_nests import Given, launch_quantized_nest
+from toolkit.kernels.gpu.elementwise.float8_nests import Given, launch_quantized_nest
 from toolkit.kernels.tensors import F8, F32
 
 Launch = Callable[..., list[GpuArray]]

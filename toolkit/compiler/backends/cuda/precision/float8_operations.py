@@ -10,7 +10,7 @@ from toolkit.compiler.ir.fields import operand, operands
 from toolkit.compiler.ir.operation import Operation
 from toolkit.compiler.ir.value import Value
 from toolkit.kernels.cuda.libraries.base import EIGHT_BITS, Product
-from toolkit.kernels.gpu.nests import NestStep
+from toolkit.kernels.gpu.elementwise.nests import NestStep
 from toolkit.kernels.tensors import BF16, F8, F32
 
 

@@ -17,10 +17,10 @@ from toolkit.kernels.cuda.filters import Filters
 from toolkit.kernels.cuda.memory import GpuArray
 from toolkit.kernels.cuda.prepared import Prepared
 from toolkit.kernels.cuda.products import batches, multiply
-from toolkit.kernels.gpu import nn_depthwise
-from toolkit.kernels.gpu.nn_conv import gradient_layer
-from toolkit.kernels.gpu.reduce_launch import collapse, reduce_array
-from toolkit.kernels.gpu.reduction import reduction_of
+from toolkit.kernels.gpu.nn import depthwise as nn_depthwise
+from toolkit.kernels.gpu.nn.conv import gradient_layer
+from toolkit.kernels.gpu.reductions.axes import reduction_of
+from toolkit.kernels.gpu.reductions.launch import collapse, reduce_array
 from toolkit.kernels.registry import KernelNode
 
 Launch = Callable[..., list[GpuArray]]

@@ -36,8 +36,8 @@ from toolkit.compiler.ir.block import Block
 from toolkit.compiler.ir.operation import Operation
 from toolkit.compiler.ir.operations.calls import Loop
 from toolkit.compiler.ir.value import Value
-from toolkit.kernels.gpu.nests import NestStep
-from toolkit.kernels.gpu.row_nests import ROW_OPS
+from toolkit.kernels.gpu.elementwise.nests import NestStep
+from toolkit.kernels.gpu.elementwise.row_nests import ROW_OPS
 from toolkit.kernels.tensors import F32
 
 #: ops of losses and scores: a rounding of what they are given is as large in what they give as the number is, so that

@@ -1,0 +1,1 @@
+"""Kernels of GPUs for arrays: made, joined, cut, gathered, padded, sorted, cast."""

@@ -1,0 +1,1 @@
+"""Kernels of GPUs for images: colour, boxes, windows, resizing, projections."""

@@ -1,0 +1,1 @@
+"""Kernels of GPUs for matrices: products, factors, systems, eigenvalues and singular values."""

@@ -1,0 +1,1 @@
+"""Kernels of GPUs for arrays and lists of tensors."""

@@ -1,0 +1,1 @@
+"""Kernels of GPUs for numbers: elementwise functions, comparisons, Fourier transforms, counting, rounding."""

@@ -1,0 +1,1 @@
+"""Kernels of GPUs for neural networks: attention, convolutions, pools, norms, recurrent networks, losses."""

@@ -1,0 +1,1 @@
+"""Kernels of GPUs that draw random numbers, the same ones as the CPU."""

@@ -1,0 +1,1 @@
+"""Kernels of GPUs for sparse tensors: products, order, parts, empty rows."""
