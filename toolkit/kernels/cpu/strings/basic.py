@@ -13,7 +13,7 @@ import base64
 import binascii
 import re
 from collections.abc import Callable, Iterable
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Any
 
 from toolkit.errors import InvalidArgumentError, OutOfRangeError, UnimplementedError
@@ -159,12 +159,18 @@ def substr(op: KernelNode) -> Compute:
 
 def _sparse(rows: list[list[bytes]]) -> tuple[Array, Array, Array]:
     """The sparse tensor of ragged rows: indices [n, 2], values [n], dense shape [2]."""
-    lengths = np.array([len(row) for row in rows], np.int64)
-    total = int(lengths.sum())
-    starts = np.repeat(np.cumsum(lengths) - lengths, lengths)
-    indices = np.stack([np.repeat(np.arange(len(rows)), lengths), np.arange(total) - starts], axis=1)
-    values = strings([part for row in rows for part in row], (total,))
-    return indices.astype(np.int64), values, np.array([len(rows), lengths.max(initial=0)], np.int64)
+    sizes = [len(row) for row in rows]
+    total, widest = sum(sizes), max(sizes, default=0)
+    indices = np.empty((total, 2), np.int64)
+    if len(rows) * widest == total:  # all of one length
+        whole = indices.reshape(len(rows), widest, 2)
+        whole[..., 0] = np.arange(len(rows))[:, None]
+        whole[..., 1] = np.arange(widest)
+    else:
+        lengths = np.array(sizes, np.int64)
+        indices[:, 0] = np.repeat(np.arange(len(rows)), lengths)
+        np.subtract(np.arange(total), np.repeat(np.cumsum(lengths) - lengths, lengths), out=indices[:, 1])
+    return indices, strings(chain.from_iterable(rows), (total,)), np.array([len(rows), widest], np.int64)
 
 
 @kernel("StringSplit")
@@ -175,16 +181,15 @@ def string_split(op: KernelNode) -> Compute:
     def compute(x: Array, delimiter: Array) -> tuple[Array, Array, Array]:
         require(x.ndim == 1, f"input must be a vector, got shape: {shape_text(x)}")
         require_scalar(delimiter, "delimiter")
-        at = delimiter.item()
-        cut = re.compile(b"[" + re.escape(at) + b"]") if at else None
-
-        def split(text: bytes) -> list[bytes]:
-            if not text:
-                return []
-            parts = cut.split(text) if cut else [text[i : i + 1] for i in range(len(text))]
-            return [part for part in parts if part] if skip_empty else parts
-
-        return _sparse([split(text) for text in x.tolist()])
+        at: bytes = delimiter.item()
+        if len(at) == 1:
+            rows = [text.split(at) if text else [] for text in x.tolist()]
+        elif at:
+            cut = re.compile(b"[" + re.escape(at) + b"]")
+            rows = [cut.split(text) if text else [] for text in x.tolist()]
+        else:
+            rows = [[text[i : i + 1] for i in range(len(text))] for text in x.tolist()]
+        return _sparse([list(filter(None, row)) for row in rows] if skip_empty else rows)
 
     return compute
 

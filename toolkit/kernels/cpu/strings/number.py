@@ -5,8 +5,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import re
+from collections.abc import Callable
 from typing import Any
 
 from toolkit.errors import InvalidArgumentError
@@ -22,6 +24,9 @@ _SPACE = b" \t\n\v\f\r"
 # patterns are compiled with a kernel that asks for them
 _INTEGER = rb"[+-]?[0-9]+\Z"
 _FLOAT = rb"[+-]?(?:(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|inf(?:inity)?|nan)\Z"
+_PLAIN_DIGITS = b"0123456789"
+_PLAIN_INTEGERS = b"0123456789+-"
+_PLAIN_NUMBERS = b"0123456789+-.eE"
 _HEX_FLOAT = rb"[+-]?0[xX](?:[0-9a-fA-F]+\.?[0-9a-fA-F]*|\.[0-9a-fA-F]+)(?:[pP][+-]?[0-9]+)?\Z"
 
 
@@ -30,7 +35,9 @@ def string_to_number(op: KernelNode) -> Compute:
     dtype: DType = op.attr("out_type")
     out = dtype.numpy
     whole = dtype.is_integer
-    info = np.iinfo(out) if whole else None
+    least, most = (int(np.iinfo(out).min), int(np.iinfo(out).max)) if whole else (0, 0)
+    convert: Callable[[bytes], Any] = int if whole else float
+    plain = _PLAIN_DIGITS if dtype.kind == "u" else _PLAIN_INTEGERS if whole else _PLAIN_NUMBERS
     integer, decimal, hexadecimal = re.compile(_INTEGER), re.compile(_FLOAT, re.IGNORECASE), re.compile(_HEX_FLOAT)
 
     def parse(text: bytes) -> Any:
@@ -38,7 +45,7 @@ def string_to_number(op: KernelNode) -> Compute:
         if whole:
             if integer.match(bare) and not (dtype.kind == "u" and bare.startswith(b"-")):
                 value = int(bare)
-                if info.min <= value <= info.max:  # type: ignore[union-attr]
+                if least <= value <= most:
                     return value
         elif decimal.match(bare):
             return float(bare)
@@ -47,10 +54,18 @@ def string_to_number(op: KernelNode) -> Compute:
         shown = text.decode("utf-8", "replace")
         raise InvalidArgumentError(f"StringToNumberOp could not correctly convert string: {shown}")
 
+    wide = out if whole else np.float64
+
+    def read(texts: list[bytes]) -> Array:
+        # of texts of these bytes alone Python takes those that the patterns take; which one is wrong, they say
+        if not b"".join(texts).translate(None, plain):
+            with contextlib.suppress(ValueError, OverflowError):
+                return np.fromiter(map(convert, texts), wide, len(texts))
+        return np.array([parse(text) for text in texts], wide)
+
     def compute(x: Array) -> Array:
-        values = [parse(text) for text in x.ravel().tolist()]
         with np.errstate(over="ignore"):
-            return np.array(values, out if whole else np.float64).astype(out).reshape(x.shape)
+            return read(x.ravel().tolist()).astype(out).reshape(x.shape)
 
     return compute
 
