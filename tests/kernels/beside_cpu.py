@@ -2,6 +2,7 @@
 
     python -m tests.kernels.beside_cpu GPU --ops Softmax,MatMul      # these ops, with the first line of each failure
     python -m tests.kernels.beside_cpu GPU --jobs 8 --json FILE      # every case, in eight processes
+    python -m tests.kernels.beside_cpu GPU --varied 20 --seed 3      # cases made of these (`tests.kernels.varied`)
 
 TensorFlow is not needed: the CPU's kernels are held to it by the suite itself. A case takes part where the device has
 a kernel of its own for its node. Values are compared as the suite compares them with TensorFlow's: equal where the
@@ -25,12 +26,13 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from tests.kernels import op_workers, tables
 from tests.kernels.unchecked import UNCHECKED
+from tests.kernels.varied import varied
 from toolkit.errors import GraphmillError
 from toolkit.kernels import device_types, registry
 
@@ -164,31 +166,33 @@ def _suite(case: Any) -> Any:
     return sys.modules[type(case).__module__]
 
 
-def check(case: Any, device: str) -> None:
+def check(case: Any, device: str, texts: bool = False) -> None:
     """Run a case on the CPU and on a device; raise AssertionError unless they agree."""
-    (_compare_states if _has_state(case) else _compare_outputs)(_suite(case), case, device)
+    (_compare_states if _has_state(case) else _compare_outputs)(_suite(case), case, device, texts)
 
 
-def _compare_outputs(suite: Any, case: Any, device: str) -> None:
+def _compare_outputs(suite: Any, case: Any, device: str, texts: bool) -> None:
     ready = suite.prepare(case)
     status, wanted = suite.outcome(lambda: suite.run_ours(case, ready=ready, defining=True))
     got_status, got = suite.outcome(lambda: suite.run_ours(case, device, ready=ready))
-    if _is_refused(case.op, status, wanted, got_status, got, device):
+    if _is_refused(case.op, status, wanted, got_status, got, device, texts):
         return
     normalize = case.normalize or (lambda outputs: outputs)
     near = replace(case, exact=False) if case.op in ROUNDED else case
     suite.compare_outputs(near, normalize(got), normalize(wanted), ready)
 
 
-def _compare_states(suite: Any, case: Any, device: str) -> None:
+def _compare_states(suite: Any, case: Any, device: str, texts: bool) -> None:
     status, wanted = suite.outcome(lambda: list(suite.run_ours(case)))
     got_status, got = suite.outcome(lambda: list(suite.run_ours(case, device)))
-    if not _is_refused(case.op, status, wanted, got_status, got, device):
+    if not _is_refused(case.op, status, wanted, got_status, got, device, texts):
         parts = [[None if each is None else np.asarray(each) for each in part] for part in wanted]
         suite.compare_parts(case, got, parts)
 
 
-def _is_refused(op: str, status: str | None, wanted: Any, got_status: str | None, got: Any, device: str) -> bool:
+def _is_refused(
+    op: str, status: str | None, wanted: Any, got_status: str | None, got: Any, device: str, texts: bool
+) -> bool:
     """Whether there is nothing to compare, since the CPU refuses the case.
 
     Raises:
@@ -201,14 +205,15 @@ def _is_refused(op: str, status: str | None, wanted: Any, got_status: str | None
         assert got_status == status, (
             f"the CPU refuses it with {status} ({wanted}), {device}: {got_status or 'succeeds'}: {got}"
         )
+        assert not texts or got == wanted, f"the CPU says: {wanted}; {device}: {got}"
     return True
 
 
-def run(entry: Entry, device: str) -> Result:
+def run(entry: Entry, device: str, texts: bool = False) -> Result:
     """What comes of a case, whatever that is."""
     start = time.perf_counter()
     try:
-        check(entry.case, device)
+        check(entry.case, device, texts)
         problem = ""
     except Exception as error:
         where = traceback.extract_tb(error.__traceback__)[-1]
@@ -217,15 +222,47 @@ def run(entry: Entry, device: str) -> Result:
     return Result(entry.case.op, entry.label, problem, time.perf_counter() - start)
 
 
-def run_op(work: tuple[str, str, int]) -> list[Result]:
-    """All or some of the cases of an op on a device: (op, device, how many at most; 0: all)."""
-    op, device, most = work
+def varied_cases(op: str, device: str, seed: int, count: int) -> list[Entry]:
+    """So many cases that are made of the suite's, of each of several rows as many."""
+    entries = spread(cases_of(op, device), count)
+    shares = [count // len(entries) + (at < count % len(entries)) for at in range(len(entries))]
+    return [
+        Entry(entry.module, case)
+        for entry, share in zip(entries, shares, strict=True)
+        for case in itertools.islice(varied(entry.case, device, seed, lambda made: has_own_kernel(made, device)), share)
+    ]
+
+
+class Work(NamedTuple):
+    """The cases of an op on a device.
+
+    Attributes:
+        most: how many at most; 0: all.
+        varied: how many are made of the suite's instead.
+        seed: of these.
+        texts: refusals are to be in the same words.
+    """
+
+    op: str
+    device: str
+    most: int = 0
+    varied: int = 0
+    seed: int = 1
+    texts: bool = False
+
+
+def run_op(work: Work) -> list[Result]:
+    """What comes of all or some of the cases of an op, or of such as are made of them."""
+    op, device, most, count, seed, texts = work
+    if count:
+        entries = varied_cases(op, device, seed, count)
+    else:
+        entries = spread(cases_of(op, device), most) if most else cases_of(op, device)
     if device == "GPU":
         _open_libraries()
-    entries = cases_of(op, device)
     found: list[Result] = []
-    for entry in spread(entries, most) if most else entries:
-        found.append(run(entry, device))
+    for entry in entries:
+        found.append(run(entry, device, texts))
         if LOST in found[-1].problem:
             break
     return found
@@ -241,19 +278,18 @@ def _open_libraries() -> None:
     there.full((1,), np.dtype(np.float32), 1.0)  # compiled, and kept on disk
 
 
-def _run_op(work: tuple[str, str, int]) -> tuple[list[Result], bool]:
+def _run_op(work: Work) -> tuple[list[Result], bool]:
     """As `run_op`, and whether nothing can be run any more in this process."""
     results = run_op(work)
     return results, any(LOST in each.problem for each in results)
 
 
-def _results(ops: Sequence[str], device: str, most: int, jobs: int) -> Iterator[list[Result]]:
-    work = [(op, device, most) for op in ops]
+def _results(work: Sequence[Work], jobs: int) -> Iterator[list[Result]]:
     if jobs == 1:
         yield from map(run_op, work)
         return
-    for (op, *_), results, problem in op_workers.each(work, _run_op, jobs, PATIENCE):
-        yield [Result(op, op, problem, 0.0)] if problem else results
+    for each, results, problem in op_workers.each(work, _run_op, jobs, PATIENCE):
+        yield [Result(each.op, each.op, problem, 0.0)] if problem else results
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -262,12 +298,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("device", help="a type: GPU, NULL")
     parser.add_argument("--ops", help="only these, separated by commas")
     parser.add_argument("--most", type=int, default=0, help="at most so many cases of each op (0: all)")
+    parser.add_argument("--varied", type=int, default=0, help="so many cases of each op, made of the suite's")
+    parser.add_argument("--seed", type=int, default=1, help="of --varied")
+    parser.add_argument("--texts", action="store_true", help="refusals are to be in the same words")
     parser.add_argument("--jobs", type=int, default=1, help="processes")
     parser.add_argument("--seconds", type=float, default=0, help="begin no further op after so long (0: all)")
     parser.add_argument("--json", metavar="FILE", help="also write every result")
     args = parser.parse_args(arguments)
     ops = args.ops.split(",") if args.ops else ops_of(args.device)
-    results = list(_until(args.seconds, _results(ops, args.device, args.most, args.jobs)))
+    work = [Work(op, args.device, args.most, args.varied, args.seed, args.texts) for op in ops]
+    results = list(_until(args.seconds, _results(work, args.jobs)))
     wrong = [each for each in results if each.problem]
     ran = Counter(each.op for each in results)
     failed = sorted({each.op for each in wrong})

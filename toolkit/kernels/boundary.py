@@ -20,8 +20,7 @@ from toolkit.kernels.context import DEAD
 from toolkit.kernels.device_memory import DeviceMemory
 from toolkit.kernels.facts import stays_on_host
 from toolkit.kernels.registry import Compute, Kernel, KernelNode, Kind
-from toolkit.kernels.tensor_list import TensorList
-from toolkit.kernels.tensor_space import HOST, space_at
+from toolkit.kernels.tensor_space import HOST, Composite, space_at
 from toolkit.kernels.types import Array
 
 _TENSORS = (np.ndarray, np.generic)
@@ -64,7 +63,7 @@ class Boundary:
                 if host:
                     raise self._misplaced(index, "in host memory", repr(value))
                 value = self.memory.copy_out(value)
-            elif isinstance(value, TensorList):
+            elif isinstance(value, Composite):
                 value = value.on_host()
             elif isinstance(value, _TENSORS) and not host and not self._from_variable[index]:
                 array = cast("Array", value)
@@ -80,7 +79,7 @@ class Boundary:
         return self._output(0, result)
 
     def _output(self, index: int, value: Any) -> Any:
-        if isinstance(value, TensorList):
+        if isinstance(value, Composite):
             return value if self._space is HOST else value.moved(self.memory.copy_in, self._space)
         host = index >= len(self._host_outputs) or self._host_outputs[index]
         return value if host or not isinstance(value, _TENSORS) else self.memory.copy_in(value)

@@ -18,7 +18,7 @@ from toolkit.errors import GraphmillError, InvalidArgumentError
 from toolkit.graph.dtypes import DType
 from toolkit.graph.shape import UNKNOWN, Shape
 from toolkit.kernels.device_memory import DeviceArray
-from toolkit.kernels.tensor_space import HOST, TENSOR, TensorSpace, shape_of
+from toolkit.kernels.tensor_space import HOST, TENSOR, Composite, TensorSpace, shape_of
 from toolkit.kernels.types import Array
 
 UNBOUNDED = -1
@@ -42,7 +42,7 @@ def merged(a: Shape, b: Shape) -> Shape:
         raise InvalidArgumentError(f"Incompatible shapes during merge: {a} vs. {b}") from None
 
 
-class TensorList:
+class TensorList(Composite):
     """A list of tensors of one type.
 
     Attributes:
@@ -115,10 +115,6 @@ class TensorList:
             return move(item) if isinstance(item, DeviceArray if space is HOST else np.ndarray | np.generic) else item
 
         return TensorList(self.dtype, self.shape, [there(item) for item in self.items], self.max_items, space=space)
-
-    def on_host(self) -> TensorList:
-        """The list with its elements in host memory."""
-        return self if self.space is HOST else self.moved(lambda tensor: tensor.memory.copy_out(tensor))
 
     def zeros_like(self) -> TensorList:
         """The list of zeros that ZerosLike makes; elements of one shape share one tensor."""

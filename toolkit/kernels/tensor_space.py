@@ -9,7 +9,7 @@ and take them, which a `TensorSpace` stands for.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -100,6 +100,29 @@ def _object_row(row: Any) -> Array:
 
 
 HOST: TensorSpace = _Host()
+
+
+class Composite:
+    """A variant: an object of the host with tensors in one memory.
+
+    Attributes:
+        space: where they lie.
+    """
+
+    __slots__ = ()
+    space: TensorSpace
+
+    def moved(self, move: Callable[[Any], Any], space: TensorSpace = HOST) -> Any:
+        """The same with its tensors in another memory.
+
+        Args:
+            move: gives a tensor there.
+        """
+        raise NotImplementedError
+
+    def on_host(self) -> Any:
+        """The same with its tensors in host memory."""
+        return self if self.space is HOST else self.moved(lambda tensor: tensor.memory.copy_out(tensor))
 
 
 def space_of(op: KernelNode) -> TensorSpace:

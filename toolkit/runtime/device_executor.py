@@ -13,8 +13,7 @@ from toolkit.compiler.steps import Role
 from toolkit.graph.device import DeviceSpec
 from toolkit.kernels.device_memory import CopiesLater, DeviceMemory
 from toolkit.kernels.facts import stays_on_host
-from toolkit.kernels.tensor_list import TensorList
-from toolkit.kernels.tensor_space import HOST, space_at
+from toolkit.kernels.tensor_space import HOST, Composite, space_at
 from toolkit.runtime.planned import CompiledExecutor
 from toolkit.runtime.step import DeviceStep
 
@@ -88,7 +87,7 @@ class DeviceExecutor:
                 results[index] = memory.copy_out(results[index])
         memory.synchronize()  # a step is over when all that it asked for is done
         for index in self._moved:
-            if isinstance(results[index], TensorList):
+            if isinstance(results[index], Composite):
                 results[index] = results[index].on_host()
 
     def explain(self, arguments: Sequence[Any], running: DeviceStep) -> list[str]:
@@ -109,7 +108,7 @@ class DeviceExecutor:
         """A tensor in the memory where it is wanted; whatever is none stays what it is."""
         if self._memory.owns(value):
             return self._memory.copy_out(value) if to_host else value
-        if isinstance(value, TensorList):
+        if isinstance(value, Composite):
             if to_host:
                 return value.on_host()
             is_there = value.space is self._space or self._space is HOST

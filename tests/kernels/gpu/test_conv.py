@@ -28,7 +28,7 @@ OPS = (
 @pytest.mark.parametrize("op", OPS)
 def test_without_a_library(op: str) -> None:
     with without_libraries():
-        problems = [each for each in beside_cpu.run_op((op, "GPU", 12)) if each.problem]
+        problems = [each for each in beside_cpu.run_op(beside_cpu.Work(op, "GPU", 12)) if each.problem]
     assert not problems, "\n".join(f"{each.label}: {each.problem}" for each in problems)
 
 

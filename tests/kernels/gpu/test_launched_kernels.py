@@ -43,7 +43,7 @@ def test_kernels_are_assembled(family: str, monkeypatch: pytest.MonkeyPatch) -> 
 
     monkeypatch.setattr(CudaDevice, "launch", record)
     for op in FAMILIES[family]:
-        results = beside_cpu.run_op((op, "GPU", FEW))
+        results = beside_cpu.run_op(beside_cpu.Work(op, "GPU", FEW))
         assert results and not [each for each in results if each.problem]
     assert launched
     for kernel in launched:

@@ -18,7 +18,7 @@ FEW = 3
 
 
 def _assert_agree(op: str, most: int) -> None:
-    problems = [each for each in beside_cpu.run_op((op, "GPU", most)) if each.problem]
+    problems = [each for each in beside_cpu.run_op(beside_cpu.Work(op, "GPU", most)) if each.problem]
     assert not problems, f"{len(problems)} cases: " + "\n".join(f"{each.label}: {each.problem}" for each in problems)
 
 

@@ -11,7 +11,8 @@ from tests import tolerance
 from toolkit.graph import opdefs
 from toolkit.kernels.cpu.state.optimizers_dense import OPTIMIZERS
 from toolkit.kernels.cuda.device import device
-from toolkit.kernels.gpu.state.updates import run_dense, run_rows, settled
+from toolkit.kernels.gpu.state.optimizers import OF_COMPLEX
+from toolkit.kernels.gpu.state.updates import run_dense, run_rows, run_together, settled
 
 #: rules whose powers and exponentials are not NumPy's to the bit; of each the slots that are
 APPROXIMATE = {"Ftrl", "FtrlV2", "PowerSign"}
@@ -31,8 +32,9 @@ class _Case:
         self.place = optimizer.gradient - optimizer.slots
         count = len(opdefs.get(f"ResourceApply{name}").inputs) - optimizer.slots - 1
         random = np.random.default_rng(seed)
-        self.cells = [np.asarray(np.abs(random.normal(size=shape)), dtype) for _ in range(optimizer.slots)]
-        self.gradient = np.asarray(random.normal(size=shape), dtype)
+        turned = np.exp(1j * random.uniform(-1, 1, shape)) if dtype.startswith("complex") else 1.0
+        self.cells = [np.asarray(np.abs(random.normal(size=shape)) * turned, dtype) for _ in range(optimizer.slots)]
+        self.gradient = np.asarray(random.normal(size=shape) * turned, dtype)
         self.numbers = [np.asarray(random.uniform(0.1, 0.9), dtype) for _ in range(count)]
         if name.startswith("Ftrl"):  # the power of the learning rate is not positive, and -0.5 as a rule
             self.numbers[-1] = np.asarray(-0.5 if seed % 2 else -0.7, dtype)
@@ -54,7 +56,11 @@ class _Case:
 
 def _compare(case: _Case, mine: list[Any], expected: list[Any]) -> None:
     for got, right in zip(mine, expected, strict=True):
-        if case.name in APPROXIMATE:
+        if right.dtype.kind == "c":
+            # a few products, quotients and roots of numbers of about 1, whose parts are off by units of their sizes
+            sizes = np.maximum(1, np.abs(right).astype(np.float64))
+            tolerance.assert_within(got, right, 64 * tolerance.unit(right.real.dtype) * sizes, case.name)
+        elif case.name in APPROXIMATE:
             # a power is exp(y log x) in double, rounded once; its difference from NumPy's, a few units in the last
             # place, is multiplied by what is subtracted from it
             near = 64 * float(np.finfo(right.dtype).eps) * (1 + np.abs(right.astype(np.float64)))
@@ -94,6 +100,31 @@ def test_rows_one_after_the_other(name: str, ids: str) -> None:
             numbers, case.place,
         )  # fmt: skip
         _compare(case, [gpu.to_host(array) for array in arrays], case.expected(rows))
+
+
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+@pytest.mark.parametrize("name", sorted(OF_COMPLEX))
+def test_complex_variables(name: str, dtype: str) -> None:
+    gpu = device(0)
+    for seed, shape in enumerate([(), (1,), (3, 5), (257,)]):
+        case = _Case(name, dtype, shape, flag=bool(seed % 2), seed=seed)
+        arrays = [gpu.to_device(cell) for cell in case.cells]
+        numbers = [gpu.to_device(number) for number in case.numbers]
+        rule = settled(case.rule, case.flags)
+        run_dense(gpu, name, rule, arrays, gpu.to_device(case.gradient), numbers, case.place)
+        _compare(case, [gpu.to_host(array) for array in arrays], case.expected())
+        twice = [([gpu.to_device(cell) for cell in case.cells], gpu.to_device(case.gradient)) for _ in range(2)]
+        run_together(gpu, name, rule, twice, numbers, case.place)
+        for cells, _ in twice:
+            _compare(case, [gpu.to_host(cell) for cell in cells], case.expected())
+    case = _Case(name, dtype, (7, 5), flag=False, seed=1)
+    case.gradient = np.resize(case.gradient, (9, 5))
+    rows = np.array([1, 1, 6, 0, 1, 3, 6, 2, 0])
+    arrays = [gpu.to_device(cell) for cell in case.cells]
+    numbers = [gpu.to_device(number) for number in case.numbers]
+    rule = settled(case.rule, case.flags)
+    run_rows(gpu, name, rule, arrays, gpu.to_device(case.gradient), gpu.to_device(rows), 5, numbers, case.place)
+    _compare(case, [gpu.to_host(array) for array in arrays], case.expected(rows))
 
 
 def test_a_gradient_in_the_middle_of_other_memory_is_copied_first() -> None:

@@ -20,5 +20,5 @@ OPS = (
 def test_places_in_64_bits(op: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(common, "_MOST_IN_32_BITS", -1)
     with without_libraries():
-        problems = [each for each in beside_cpu.run_op((op, "GPU", 6)) if each.problem]
+        problems = [each for each in beside_cpu.run_op(beside_cpu.Work(op, "GPU", 6)) if each.problem]
     assert not problems, "\n".join(f"{each.label}: {each.problem}" for each in problems)

@@ -31,6 +31,6 @@ def wide(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 @pytest.mark.parametrize("op", OPS)
 def test_positions_of_64_bits(op: str, wide: None) -> None:
     assert indexing.index_type(1) == "i64"
-    results = beside_cpu.run_op((op, "GPU", 4))
+    results = beside_cpu.run_op(beside_cpu.Work(op, "GPU", 4))
     problems = [f"{each.label}: {each.problem}" for each in results if each.problem]
     assert results and not problems, "\n".join(problems)

@@ -133,11 +133,30 @@ OPTIMIZERS: dict[str, tuple[list[float], list[Any], list[dict[str, Any]]]] = {
 }
 
 
+OF_COMPLEX = frozenset(
+    (
+        "Adadelta",
+        "Adagrad",
+        "AdagradV2",
+        "Adam",
+        "CenteredRMSProp",
+        "GradientDescent",
+        "KerasMomentum",
+        "Momentum",
+        "RMSProp",
+    )
+)
+
+
 def optimizers() -> Iterator[StateCase]:
     from toolkit.graph import opdefs
 
     for name, (slots, rest, attributes) in OPTIMIZERS.items():
-        for dtype, attrs in product(("float32", "float64", "float16", "bfloat16"), attributes):
+        for dtype, attrs in product(
+            ("float32", "float64", "float16", "bfloat16", "complex64", "complex128"), attributes
+        ):
+            if dtype.startswith("complex") and name not in OF_COMPLEX:
+                continue  # TensorFlow has none
             if dtype == "float16" and name in ("AdagradDA", "ProximalAdagrad", "ProximalGradientDescent"):
                 continue  # TensorFlow has none
             if dtype == "bfloat16" and name not in ("GradientDescent", "Momentum", "Adam"):

@@ -1,8 +1,12 @@
-"""Matrices in compressed sparse rows, alone or in batches, as variants (CSRSparseMatrix)."""
+"""Sparse matrices as variants (CSRSparseMatrix): made, taken apart, multiplied, added."""
+
+# numpy's overloads answer arrays typed Any with Unknown
+# pyright: reportUnknownVariableType=false, reportUnknownMemberType=false, reportUnknownArgumentType=false
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from toolkit.errors import InvalidArgumentError
 from toolkit.graph.dtypes import DType
@@ -10,149 +14,194 @@ from toolkit.kernels.cpu.common import np, require, require_scalar, shape_text, 
 from toolkit.kernels.cpu.sparse.basic import check_bounds
 from toolkit.kernels.cpu.sparse.forms import check_sparse
 from toolkit.kernels.registry import Compute, KernelNode, kernel, simple
+from toolkit.kernels.sparse_matrix import CsrMatrix, matrix_of, matrix_shape
 from toolkit.kernels.types import Array
 
 
-@dataclass(frozen=True, eq=False)
-class CsrMatrix:
-    """A batch of sparse matrices: row-major coordinates with the batch first.
-
-    Attributes:
-        shape: [rows, columns] or [batch, rows, columns].
-        batch, row, column: int64 vectors, one entry a value, in order.
-        values: what is stored.
-    """
-
-    shape: tuple[int, ...]
-    batch: Array
-    row: Array
-    column: Array
-    values: Array
-
-    @property
-    def batches(self) -> int:
-        return self.shape[0] if len(self.shape) == 3 else 1
-
-    def dense(self) -> Array:
-        out = np.zeros((self.batches, *self.shape[-2:]), self.values.dtype)
-        out[self.batch, self.row, self.column] = self.values
-        return out.reshape(self.shape)
-
-    def transposed(self, conjugate: bool = False) -> CsrMatrix:
-        values = np.conj(self.values) if conjugate and self.values.dtype.kind == "c" else self.values
-        return from_coordinates(
-            (*self.shape[:-2], self.shape[-1], self.shape[-2]), self.batch, self.column, self.row, values
-        )
+def _coordinates(a: CsrMatrix) -> tuple[Array, Array, Array]:
+    """(matrix, row, column) of each value."""
+    rest, column = np.divmod(a.places, max(1, a.columns))
+    batch, row = np.divmod(rest, max(1, a.rows))
+    return batch, row, column
 
 
-def from_coordinates(shape: tuple[int, ...], batch: Array, row: Array, column: Array, values: Array) -> CsrMatrix:
+def _lines(a: CsrMatrix) -> Array:
+    """The row of each value, counted through all matrices."""
+    return a.places // max(1, a.columns)
+
+
+def _ordered(shape: tuple[int, ...], places: Array, values: Array) -> CsrMatrix:
     """Put the entries in order."""
-    order = np.lexsort((column, row, batch))
-    return CsrMatrix(shape, batch[order], row[order], column[order], values[order])
+    order = np.argsort(places, kind="stable")
+    return CsrMatrix(shape, places[order], values[order])
 
 
-def _take_apart(indices: Array, shape: Array) -> tuple[tuple[int, ...], Array, Array, Array]:
-    dims = tuple(to_ints(shape))
-    require(len(dims) in (2, 3), f"a sparse matrix has rank 2 or 3, got shape {list(dims)}")
-    batch = indices[:, 0] if len(dims) == 3 else np.zeros(len(indices), np.int64)
-    return dims, batch, indices[:, -2], indices[:, -1]
+def _summed(shape: tuple[int, ...], places: Array, values: Array) -> CsrMatrix:
+    """Values for one place are added."""
+    distinct, position = np.unique(places, return_inverse=True)
+    sums = np.zeros(len(distinct), values.dtype)
+    np.add.at(sums, position.reshape(-1), values)
+    return CsrMatrix(shape, distinct, sums)
 
 
-def _check(matrix: object) -> CsrMatrix:
-    if not isinstance(matrix, CsrMatrix):
-        raise InvalidArgumentError(f"expected a CSRSparseMatrix variant, got a {type(matrix).__name__}")
-    return matrix
+def _transposed(a: CsrMatrix, conjugate: bool = False) -> CsrMatrix:
+    batch, row, column = _coordinates(a)
+    values = np.conj(a.values) if conjugate and a.values.dtype.kind == "c" else a.values
+    return _ordered(turned_shape(a), (batch * a.columns + column) * a.rows + row, values)
+
+
+def turned_shape(a: CsrMatrix) -> tuple[int, ...]:
+    """The shape of the transposed matrices."""
+    return (*a.shape[:-2], a.columns, a.rows)
+
+
+def from_indices(indices: Array, dims: Sequence[int], values: Array) -> CsrMatrix:
+    """A matrix of coordinates."""
+    shape = matrix_shape(dims)
+    places = np.zeros(len(indices), np.int64)
+    for axis, size in enumerate(shape):
+        places = places * size + indices[:, axis]
+    return _ordered(shape, places, values)
 
 
 @simple("SparseTensorToCSRSparseMatrix")
 def from_sparse_tensor(indices: Array, values: Array, shape: Array) -> CsrMatrix:
     check_sparse(indices, values, shape)
     check_bounds(indices, shape)
-    return from_coordinates(*_take_apart(indices, shape), values)
+    return from_indices(indices, to_ints(shape), values)
 
 
 @simple("DenseToCSRSparseMatrix")
 def from_dense(x: Array, indices: Array) -> CsrMatrix:
     """The entries of x at the given places."""
+    check_places(x, indices)
+    check_bounds(indices, np.array(x.shape))
+    return from_indices(indices, x.shape, x[tuple(indices.T)])
+
+
+def check_places(x: Array, indices: Array) -> None:
+    """Refuse what names no places of matrices."""
     require(x.ndim in (2, 3), f"dense_input must have rank 2 or 3, got {shape_text(x)}")
     require(
         indices.ndim == 2 and indices.shape[1] == x.ndim,
         f"indices must have {x.ndim} columns, got shape {shape_text(indices)}",
     )
-    check_bounds(indices, np.array(x.shape))
-    return from_coordinates(*_take_apart(indices, np.array(x.shape)), x[tuple(indices.T)])
 
 
-@simple("CSRSparseMatrixToSparseTensor")
-def to_sparse_tensor(matrix: CsrMatrix) -> tuple[Array, Array, Array]:
-    _check(matrix)
-    columns = [matrix.batch] if len(matrix.shape) == 3 else []
-    indices = np.stack([*columns, matrix.row, matrix.column], axis=1)
-    return indices.astype(np.int64), matrix.values, np.array(matrix.shape, np.int64)
+def _typed(op: KernelNode, compute: Callable[..., Any]) -> Compute:
+    """What is computed of matrices of the type that a node says."""
+    dtype: DType = op.attr("type")
+    return lambda *given: compute(*(matrix_of(each, dtype.numpy) for each in given))
 
 
-@simple("CSRSparseMatrixToDense")
-def to_dense(matrix: CsrMatrix) -> Array:
-    return _check(matrix).dense()
+@kernel("CSRSparseMatrixToSparseTensor")
+def to_sparse_tensor(op: KernelNode) -> Compute:
+    def compute(a: CsrMatrix) -> tuple[Array, Array, Array]:
+        batch, row, column = _coordinates(a)
+        indices = np.stack([batch, row, column] if a.has_batch else [row, column], axis=1)
+        return indices.astype(np.int64), a.values, np.array(a.shape, np.int64)
+
+    return _typed(op, compute)
 
 
-@simple("CSRSparseMatrixComponents")
-def components(matrix: CsrMatrix, index: Array) -> tuple[Array, Array, Array]:
+@kernel("CSRSparseMatrixToDense")
+def to_dense(op: KernelNode) -> Compute:
+    return _typed(op, CsrMatrix.dense)
+
+
+@kernel("CSRSparseMatrixComponents")
+def components(op: KernelNode) -> Compute:
     """(row pointers, columns, values) of one matrix of the batch."""
-    _check(matrix)
+    dtype: DType = op.attr("type")
+
+    def compute(matrix: CsrMatrix, index: Array) -> tuple[Array, Array, Array]:
+        a = matrix_of(matrix, dtype.numpy)
+        own = _lines(a) // max(1, a.rows) == which_matrix(a, index)
+        counts = np.bincount(_lines(a)[own] % max(1, a.rows), minlength=a.rows)
+        pointers = np.concatenate([[0], np.cumsum(counts)])
+        return pointers.astype(np.int32), (a.places[own] % max(1, a.columns)).astype(np.int32), a.values[own]
+
+    return compute
+
+
+def which_matrix(a: CsrMatrix, index: Array) -> int:
+    """The number of a matrix of a batch.
+
+    Raises:
+        InvalidArgumentError: there is none with this number.
+    """
     require(index.ndim == 0, f"index should be a scalar, but saw shape {shape_text(index)}")
     at = int(index)
-    require(0 <= at < matrix.batches, f"index ({at}) not in [0, {matrix.batches})")
-    own = matrix.batch == at
-    counts = np.bincount(matrix.row[own], minlength=matrix.shape[-2])
-    pointers = np.concatenate([[0], np.cumsum(counts)])
-    return pointers.astype(np.int32), matrix.column[own].astype(np.int32), matrix.values[own]
+    require(0 <= at < a.batches, f"index ({at}) not in [0, {a.batches})")
+    return at
 
 
 @simple("SparseMatrixNNZ")
 def nonzeros(matrix: CsrMatrix) -> Array:
     """The number of entries, for each matrix of a batch."""
-    _check(matrix)
-    counts = np.bincount(matrix.batch, minlength=matrix.batches).astype(np.int32)
-    return counts if len(matrix.shape) == 3 else counts.reshape(())
+    a = matrix_of(matrix)
+    counts = np.bincount(_coordinates(a)[0], minlength=a.batches).astype(np.int32)
+    return counts if a.has_batch else counts.reshape(())
 
 
 @kernel("SparseMatrixTranspose")
 def transpose(op: KernelNode) -> Compute:
     conjugate = bool(op.attr("conjugate"))
-    dtype = op.attr("type")
+    dtype: DType = op.attr("type")
 
     def compute(matrix: CsrMatrix) -> CsrMatrix:
-        given = _check(matrix)
-        require(given.values.dtype == dtype.numpy, f"the matrix is of type {given.values.dtype}, 'type' says {dtype}")
-        return given.transposed(conjugate)
+        return _transposed(matrix_of(matrix, dtype.numpy), conjugate)
 
     return compute
+
+
+class ProductFlags:
+    """The attributes of a product.
+
+    Raises:
+        InvalidArgumentError: a factor is transposed and its adjoint is taken.
+    """
+
+    def __init__(self, op: KernelNode):
+        self.adjoint_a, self.adjoint_b = bool(op.attr("adjoint_a")), bool(op.attr("adjoint_b"))
+        self.turns_a = bool(op.attr("transpose_a")) or self.adjoint_a
+        self.turns_b = bool(op.attr("transpose_b")) or self.adjoint_b
+        for name in "ab":
+            both = op.attr(f"adjoint_{name}") and op.attr(f"transpose_{name}")
+            require(not both, f"Only one of adjoint_{name} and transpose_{name} may be true.")
+
+
+def check_sparse_dense(a: CsrMatrix, b: Array, flags: ProductFlags) -> None:
+    """Refuse a sparse and a dense factor that do not fit, as they are given."""
+    require(len(a.shape) == b.ndim, f"Ranks of a and b must match, saw: {len(a.shape)} vs. {b.ndim}.")
+    require(
+        not a.has_batch or a.batches == b.shape[0],
+        f"Batch sizes of a and b must match, saw: {a.batches} vs. {b.shape[0]}.",
+    )
+    _check_inner(a.rows if flags.turns_a else a.columns, b.shape[-1] if flags.turns_b else b.shape[-2])
+    require(a.values.dtype == b.dtype, f"a is of type {a.values.dtype}, b of {b.dtype}")
+
+
+def _check_inner(left: int, right: int) -> None:
+    require(left == right, f"Inner dimensions of a and b do not agree: {left} vs. {right}")
 
 
 @kernel("SparseMatrixMatMul")
 def sparse_dense(op: KernelNode) -> Compute:
     """A sparse matrix times a dense one, batch by batch; the result may be transposed or conjugated."""
-    adjoint_a, adjoint_b = bool(op.attr("adjoint_a")), bool(op.attr("adjoint_b"))
-    transpose_a, transpose_b = bool(op.attr("transpose_a")), bool(op.attr("transpose_b"))
+    flags = ProductFlags(op)
     turn_output, conjugate_output = bool(op.attr("transpose_output")), bool(op.attr("conjugate_output"))
-    require(not (adjoint_a and transpose_a), "Only one of adjoint_a and transpose_a may be true.")
-    require(not (adjoint_b and transpose_b), "Only one of adjoint_b and transpose_b may be true.")
 
     def compute(matrix: CsrMatrix, b: Array) -> Array:
-        a = _check(matrix)
-        require(len(a.shape) == b.ndim, f"Ranks of a and b must match, saw: {len(a.shape)} vs. {b.ndim}.")
-        if adjoint_a or transpose_a:
-            a = a.transposed(adjoint_a)
-        if adjoint_b or transpose_b:
-            b = np.swapaxes(b, -1, -2)
-            b = np.conj(b) if adjoint_b and b.dtype.kind == "c" else b
-        require(
-            a.shape[-1] == b.shape[-2], f"Inner dimensions of a and b do not agree: {a.shape[-1]} vs. {b.shape[-2]}"
-        )
+        a = matrix_of(matrix)
+        check_sparse_dense(a, b, flags)
+        a = _transposed(a, flags.adjoint_a) if flags.turns_a else a
+        b = np.swapaxes(b, -1, -2) if flags.turns_b else b
+        b = np.conj(b) if flags.adjoint_b and b.dtype.kind == "c" else b
         stacked = b.reshape(a.batches, *b.shape[-2:])
-        out = np.zeros((a.batches, a.shape[-2], b.shape[-1]), b.dtype)
-        np.add.at(out, (a.batch, a.row), a.values[:, None] * stacked[a.batch, a.column])
+        out = np.zeros((a.batches, a.rows, b.shape[-1]), b.dtype)
+        batch, row, column = _coordinates(a)
+        np.add.at(out, (batch, row), a.values[:, None] * stacked[batch, column])
         out = out.reshape(*a.shape[:-1], b.shape[-1])
         out = np.swapaxes(out, -1, -2) if turn_output else out
         return np.conj(out) if conjugate_output and out.dtype.kind == "c" else out
@@ -160,21 +209,22 @@ def sparse_dense(op: KernelNode) -> Compute:
     return compute
 
 
+def check_sparse_sparse(a: CsrMatrix, b: CsrMatrix, flags: ProductFlags) -> None:
+    """Refuse two sparse factors that do not fit, as they are given."""
+    require(a.shape[:-2] == b.shape[:-2], f"Batch sizes differ: {list(a.shape)} vs. {list(b.shape)}")
+    _check_inner(a.rows if flags.turns_a else a.columns, b.columns if flags.turns_b else b.rows)
+    require(a.values.dtype == b.values.dtype, f"a is of type {a.values.dtype}, b of {b.values.dtype}")
+
+
 @kernel("SparseMatrixSparseMatMul")
 def sparse_sparse(op: KernelNode) -> Compute:
-    adjoint_a, adjoint_b = bool(op.attr("adjoint_a")), bool(op.attr("adjoint_b"))
-    transpose_a, transpose_b = bool(op.attr("transpose_a")), bool(op.attr("transpose_b"))
-    require(not (adjoint_a and transpose_a), "Only one of adjoint_a and transpose_a may be true.")
-    require(not (adjoint_b and transpose_b), "Only one of adjoint_b and transpose_b may be true.")
+    flags = ProductFlags(op)
 
     def compute(first: CsrMatrix, second: CsrMatrix) -> CsrMatrix:
-        a, b = _check(first), _check(second)
-        a = a.transposed(adjoint_a) if adjoint_a or transpose_a else a
-        b = b.transposed(adjoint_b) if adjoint_b or transpose_b else b
-        require(a.shape[:-2] == b.shape[:-2], f"Batch sizes differ: {list(a.shape)} vs. {list(b.shape)}")
-        require(
-            a.shape[-1] == b.shape[-2], f"Inner dimensions of a and b do not agree: {a.shape[-1]} vs. {b.shape[-2]}"
-        )
+        a, b = matrix_of(first), matrix_of(second)
+        check_sparse_sparse(a, b, flags)
+        a = _transposed(a, flags.adjoint_a) if flags.turns_a else a
+        b = _transposed(b, flags.adjoint_b) if flags.turns_b else b
         return _multiply(a, b)
 
     return compute
@@ -182,48 +232,59 @@ def sparse_sparse(op: KernelNode) -> Compute:
 
 def _multiply(a: CsrMatrix, b: CsrMatrix) -> CsrMatrix:
     """Each entry of a meets the row of b that its column names; products at one place are added."""
-    keys = b.batch * b.shape[-2] + b.row
-    starts = np.searchsorted(keys, a.batch * b.shape[-2] + a.column, side="left")
-    ends = np.searchsorted(keys, a.batch * b.shape[-2] + a.column, side="right")
+    lines = _lines(b)
+    batch, row, column = _coordinates(a)
+    wanted = batch * b.rows + column
+    starts, ends = (np.searchsorted(lines, wanted, side=side) for side in ("left", "right"))
     counts = ends - starts
     left = np.repeat(np.arange(len(a.values)), counts)
     right = np.arange(len(left)) - np.repeat(np.cumsum(counts) - counts, counts) + np.repeat(starts, counts)
-    rows, columns = a.shape[-2], b.shape[-1]
-    places = (a.batch[left] * rows + a.row[left]) * columns + b.column[right]
-    distinct, position = np.unique(places, return_inverse=True)
-    values = np.zeros(len(distinct), a.values.dtype)
-    np.add.at(values, position.reshape(-1), a.values[left] * b.values[right])
-    batch, rest = distinct // (rows * columns or 1), distinct % (rows * columns or 1)
-    return CsrMatrix((*a.shape[:-1], columns), batch, rest // (columns or 1), rest % (columns or 1), values)
+    shape = matrix_shape((*a.shape[:-1], b.columns))
+    places = (batch[left] * a.rows + row[left]) * b.columns + b.places[right] % max(1, b.columns)
+    return _summed(shape, places, a.values[left] * b.values[right])
 
 
 @simple("SparseMatrixMul")
 def multiply_elementwise(matrix: CsrMatrix, b: Array) -> CsrMatrix:
     """By a scalar, or row by row by [rows] or [batch, 1, 1] numbers."""
-    a = _check(matrix)
+    a = matrix_of(matrix)
+    factor = np.broadcast_to(b, check_factor(a, b))
+    return CsrMatrix(a.shape, a.places, a.values * factor[_coordinates(a)[3 - len(a.shape) :]])
+
+
+def check_factor(a: CsrMatrix, b: Array) -> tuple[int, ...]:
+    """The shape that a factor of each number is broadcast to.
+
+    Raises:
+        InvalidArgumentError: it is of another type, or cannot be.
+    """
     require(b.dtype == a.values.dtype, f"b is {b.dtype}, but the matrix {a.values.dtype}")
-    try:
-        factor = np.broadcast_to(b, a.shape).reshape(a.batches, *a.shape[-2:])
-    except ValueError:
-        raise InvalidArgumentError(f"b of shape {shape_text(b)} does not broadcast to {list(a.shape)}") from None
-    return CsrMatrix(a.shape, a.batch, a.row, a.column, a.values * factor[a.batch, a.row, a.column])
+    fits = len(b.shape) <= len(a.shape) and all(
+        size in (1, other) for size, other in zip(b.shape[::-1], a.shape[::-1], strict=False)
+    )
+    require(fits, f"b of shape {shape_text(b)} does not broadcast to {list(a.shape)}")
+    return a.shape
 
 
 @simple("SparseMatrixAdd")
 def add(first: CsrMatrix, second: CsrMatrix, alpha: Array, beta: Array) -> CsrMatrix:
     """alpha a + beta b."""
-    a, b = _check(first), _check(second)
-    require(a.shape == b.shape, f"the shapes differ: {list(a.shape)} vs. {list(b.shape)}")
+    a, b = matrix_of(first), matrix_of(second)
+    check_sum(a, b, alpha, beta)
+    return _summed(a.shape, np.concatenate([a.places, b.places]), np.concatenate([alpha * a.values, beta * b.values]))
+
+
+def check_sum(a: CsrMatrix, b: CsrMatrix, alpha: Array, beta: Array) -> None:
+    """Refuse matrices that cannot be added, and factors that are none of theirs."""
+    check_one_shape(a, b)
     for value, name in ((alpha, "alpha"), (beta, "beta")):
         require_scalar(value, name)
         require(value.dtype == a.values.dtype == b.values.dtype, f"the matrices and {name} must be of one type")
-    rows, columns = a.shape[-2:]
-    places = [(m.batch * rows + m.row) * columns + m.column for m in (a, b)]
-    distinct, position = np.unique(np.concatenate(places), return_inverse=True)
-    values = np.zeros(len(distinct), a.values.dtype)
-    np.add.at(values, position.reshape(-1), np.concatenate([alpha * a.values, beta * b.values]))
-    batch, rest = distinct // (rows * columns or 1), distinct % (rows * columns or 1)
-    return CsrMatrix(a.shape, batch, rest // (columns or 1), rest % (columns or 1), values)
+
+
+def check_one_shape(a: CsrMatrix, b: CsrMatrix) -> None:
+    """Refuse matrices of different shapes."""
+    require(a.shape == b.shape, f"the shapes differ: {list(a.shape)} vs. {list(b.shape)}")
 
 
 @kernel("SparseMatrixZeros")
@@ -232,62 +293,66 @@ def zeros(op: KernelNode) -> Compute:
 
     def compute(shape: Array) -> CsrMatrix:
         require(shape.ndim == 1, f"dense_shape must be a vector, got shape {shape_text(shape)}")
-        nothing = np.zeros(0, np.int64)
-        return CsrMatrix(tuple(to_ints(shape)), nothing, nothing, nothing, np.zeros(0, dtype.numpy))
+        return CsrMatrix(matrix_shape(to_ints(shape)), np.zeros(0, np.int64), np.zeros(0, dtype.numpy))
 
     return compute
 
 
-def _row_sums(a: CsrMatrix, values: Array) -> tuple[Array, Array]:
-    group = a.batch * a.shape[-2] + a.row
-    total = np.zeros(a.batches * a.shape[-2], values.dtype)
-    np.add.at(total, group, values)
-    return total, group
+def _row_sums(a: CsrMatrix, values: Array) -> Array:
+    """For each value the sum of its row's."""
+    total = np.zeros(a.batches * a.rows, values.dtype)
+    np.add.at(total, _lines(a), values)
+    return total[_lines(a)]
 
 
-@simple("SparseMatrixSoftmax")
-def softmax(matrix: CsrMatrix) -> CsrMatrix:
+@kernel("SparseMatrixSoftmax")
+def softmax(op: KernelNode) -> Compute:
+    return _typed(op, _softmax)
+
+
+def _softmax(a: CsrMatrix) -> CsrMatrix:
     """Over the entries of each row."""
-    a = _check(matrix)
-    peak = np.full(a.batches * a.shape[-2], -np.inf, a.values.dtype)
-    np.maximum.at(peak, a.batch * a.shape[-2] + a.row, a.values)
-    raised = np.exp(a.values - peak[a.batch * a.shape[-2] + a.row])
-    total, group = _row_sums(a, raised)
-    return CsrMatrix(a.shape, a.batch, a.row, a.column, (raised / total[group]).astype(a.values.dtype))
+    peak = np.full(a.batches * a.rows, -np.inf, a.values.dtype)
+    np.maximum.at(peak, _lines(a), a.values)
+    raised = np.exp(a.values - peak[_lines(a)])
+    return CsrMatrix(a.shape, a.places, (raised / _row_sums(a, raised)).astype(a.values.dtype))
 
 
-@simple("SparseMatrixSoftmaxGrad")
-def softmax_grad(value: CsrMatrix, grad: CsrMatrix) -> CsrMatrix:
+@kernel("SparseMatrixSoftmaxGrad")
+def softmax_grad(op: KernelNode) -> Compute:
+    return _typed(op, _softmax_grad)
+
+
+def _softmax_grad(a: CsrMatrix, g: CsrMatrix) -> CsrMatrix:
     """softmax * (grad - sum of softmax * grad in the row), at the entries of the softmax."""
-    a, g = _check(value), _check(grad)
-    require(a.shape == g.shape, f"the shapes differ: {list(a.shape)} vs. {list(g.shape)}")
-    incoming = g.dense().reshape(a.batches, *a.shape[-2:])[a.batch, a.row, a.column]
-    total, group = _row_sums(a, a.values * incoming)
-    return CsrMatrix(a.shape, a.batch, a.row, a.column, a.values * (incoming - total[group]))
+    check_one_shape(a, g)
+    incoming = g.dense().reshape(-1)[a.places]
+    return CsrMatrix(a.shape, a.places, a.values * (incoming - _row_sums(a, a.values * incoming)))
 
 
 def _square(matrix: CsrMatrix) -> int:
     """Rows and columns of a square matrix."""
-    rows, columns = matrix.shape[-2:]
-    require(rows == columns, f"sparse matrix must be square, got {rows} rows and {columns} columns")
-    return columns
+    require(
+        matrix.rows == matrix.columns,
+        f"sparse matrix must be square, got {matrix.rows} rows and {matrix.columns} columns",
+    )
+    return matrix.columns
 
 
 @simple("SparseMatrixOrderingAMD")
 def ordering(matrix: CsrMatrix) -> Array:
     """A permutation that keeps the Cholesky factor sparse: by rising number of entries, ties in order. (AMD is one
     such heuristic; any permutation is a valid answer.)"""
-    a = _check(matrix)
+    a = matrix_of(matrix)
     size = _square(a)
-    counts = np.zeros((a.batches, size), np.int64)
-    np.add.at(counts, (a.batch, a.row), 1)
+    counts = np.bincount(_lines(a), minlength=a.batches * size).reshape(a.batches, size)
     return np.argsort(counts, axis=1, kind="stable").astype(np.int32).reshape(a.shape[:-1])
 
 
 @simple("SparseMatrixSparseCholesky")
 def cholesky(matrix: CsrMatrix, permutation: Array) -> CsrMatrix:
     """The lower factor of the permuted matrix, as a sparse matrix."""
-    a = _check(matrix)
+    a = matrix_of(matrix)
     dense = a.dense().reshape(a.batches, *a.shape[-2:])
     size = _square(a)
     require(
@@ -303,5 +368,5 @@ def cholesky(matrix: CsrMatrix, permutation: Array) -> CsrMatrix:
         raise InvalidArgumentError(
             "Sparse Cholesky factorization failed: the matrix is not positive definite"
         ) from None
-    batch, row, column = np.nonzero(factor)
-    return CsrMatrix(a.shape, batch, row, column, factor[batch, row, column])
+    places = np.flatnonzero(factor)
+    return CsrMatrix(a.shape, places, factor.reshape(-1)[places])

@@ -208,6 +208,19 @@ def log(k: KernelBuilder, a: ComplexNumber) -> ComplexNumber:
     return _C(k.select(is_near, near, functions.log(k, size(k, a))), angle(k, a))
 
 
+@_in_double
+def sqrt(k: KernelBuilder, a: ComplexNumber) -> ComplexNumber:
+    """The root with no negative real part, by the half angle; NumPy's of infinities."""
+    half, zero, infinity = (k.number(n, "double") for n in (0.5, 0.0, float("inf")))
+    x, y = k.intrinsic("fabs", a.real), k.intrinsic("fabs", a.imag)
+    long = k.intrinsic("sqrt", k.mul(half, k.add(x, size(k, a))))
+    short = k.div(k.mul(half, y), long)
+    is_right = k.compare("oge", a.real, zero)
+    root = _C(k.select(is_right, long, short), k.intrinsic("copysign", k.select(is_right, short, long), a.imag))
+    root = choose(k, _is_zero(k, a), _C(zero, a.imag), root)
+    return choose(k, k.compare("oeq", y, infinity), _C(infinity, a.imag), root)
+
+
 def log1p(k: KernelBuilder, a: ComplexNumber) -> ComplexNumber:
     """log(1 + a), of doubles."""
     one, half, two = (k.number(n, "double") for n in (1.0, 0.5, 2.0))

@@ -10,6 +10,7 @@ from typing import Any
 
 from toolkit.errors import InvalidArgumentError
 from toolkit.graph import dtypes, opdefs
+from toolkit.graph.dtypes import DType
 from toolkit.kernels import variables
 from toolkit.kernels.context import StepContext
 from toolkit.kernels.cpu.state.optimizers_dense import OPTIMIZERS, OptimizerRule
@@ -17,14 +18,33 @@ from toolkit.kernels.cuda.device import CudaDevice, device_of
 from toolkit.kernels.cuda.memory import GpuArray
 from toolkit.kernels.gpu.state import cells
 from toolkit.kernels.gpu.state.updates import run_dense, run_together, settled
-from toolkit.kernels.registry import Compute, KernelNode, Kind, kernel
+from toolkit.kernels.registry import COMPLEX, Compute, KernelNode, Kind, kernel
 
 #: for which of the rules TensorFlow has kernels for GPUs
 _ON_GPUS = (
     "AdaMax", "Adadelta", "Adagrad", "AdagradV2", "Adam", "AdamWithAmsgrad", "AddSign", "CenteredRMSProp", "Ftrl",
     "FtrlV2", "GradientDescent", "KerasMomentum", "Momentum", "PowerSign", "ProximalAdagrad", "RMSProp",
 )  # fmt: skip
-TYPES = {"T": {dtypes.float16, dtypes.float32, dtypes.float64}}
+REAL_TYPES = frozenset({dtypes.float16, dtypes.float32, dtypes.float64})
+#: those that it has for complex numbers, too
+OF_COMPLEX = frozenset(
+    (
+        "Adadelta",
+        "Adagrad",
+        "AdagradV2",
+        "Adam",
+        "CenteredRMSProp",
+        "GradientDescent",
+        "KerasMomentum",
+        "Momentum",
+        "RMSProp",
+    )
+)
+
+
+def types_of(name: str) -> frozenset[DType]:
+    """The types of a rule's variables."""
+    return REAL_TYPES | COMPLEX if name in OF_COMPLEX else REAL_TYPES
 
 
 def check_scalars(op: KernelNode, inputs: Any, slots: int, *others: int) -> None:
@@ -100,7 +120,9 @@ GATHERED: dict[str, OptimizerRule] = {
 
 def _register(name: str, optimizer: OptimizerRule) -> None:
     known = [op for op in (f"Apply{name}", f"ResourceApply{name}") if opdefs.is_known(op)]
-    kernel(*known, types=TYPES, kind=Kind.STATEFUL, device="GPU")(lambda op: _apply(op, name, optimizer))
+    kernel(*known, types={"T": types_of(name)}, kind=Kind.STATEFUL, device="GPU")(
+        lambda op: _apply(op, name, optimizer)
+    )
 
 
 for _name in _ON_GPUS:

@@ -15,7 +15,7 @@ from toolkit.kernels.context import StepContext
 from toolkit.kernels.cpu.state.optimizers_dense import OPTIMIZERS, OptimizerRule
 from toolkit.kernels.cuda.device import device_of
 from toolkit.kernels.gpu.state import cells
-from toolkit.kernels.gpu.state.optimizers import TYPES, check_scalars
+from toolkit.kernels.gpu.state.optimizers import REAL_TYPES, check_scalars, types_of
 from toolkit.kernels.gpu.state.updates import run_rows, settled
 from toolkit.kernels.registry import INDEX, Compute, KernelNode, Kind, kernel
 
@@ -68,7 +68,8 @@ def _sparse(op: KernelNode, name: str, optimizer: OptimizerRule) -> Compute:
 
 def _register(name: str, optimizer: OptimizerRule) -> None:
     known = [op for op in (f"SparseApply{name}", f"ResourceSparseApply{name}") if opdefs.is_known(op)]
-    types = {**TYPES, "Tindices": INDEX}
+    is_complex = name in ("Adadelta", "KerasMomentum")  # of the others TensorFlow has none for complex numbers
+    types = {"T": types_of(name) if is_complex else REAL_TYPES, "Tindices": INDEX}
     kernel(*known, types=types, kind=Kind.STATEFUL, device="GPU")(lambda op: _sparse(op, name, optimizer))
 
 

@@ -5,6 +5,8 @@ what is done to them as instructions, one number per thread. So the arithmetic i
 order: sums, products, quotients and roots are the same bits. float16 and bfloat16 are rounded behind every operation,
 as NumPy rounds them.
 
+Complex numbers are pairs of registers, with the operations that rules use of them.
+
 A rule may ask whether a number that is the same for all threads is true (`if l1 > 0`): both ways are written.
 """
 
@@ -25,6 +27,8 @@ from toolkit.kernels.cpu.native import functions
 from toolkit.kernels.cpu.native.code import Lanes
 from toolkit.kernels.cpu.native.operations import OPERATORS
 from toolkit.kernels.cuda.simt.builder import KernelBuilder
+from toolkit.kernels.gpu.operators import complex_numbers as operators_complex
+from toolkit.kernels.gpu.primitives.element_types import ComplexNumber
 
 Rule = Callable[..., None]
 Write = Callable[..., Any]
@@ -34,6 +38,9 @@ NUMPY: dict[str, Any] = {
     "double": np.dtype(np.float64), "i8": np.dtype(np.int8), "i16": np.dtype(np.int16), "i32": np.dtype(np.int32),
     "i64": np.dtype(np.int64),
 }  # fmt: skip
+#: those of complex numbers, which are two parts each
+COMPLEX_TYPES = {"complex64": "float", "complex128": "double"}
+NUMPY |= {name: np.dtype(name) for name in COMPLEX_TYPES}
 _NARROW = frozenset({"half", "bfloat"})
 _FLOATING = frozenset({"half", "bfloat", "float", "double"})
 
@@ -72,6 +79,14 @@ _WRITERS: dict[Any, Write] = {
 }  # fmt: skip
 
 
+#: of complex numbers
+_COMPLEX_WRITERS: dict[Any, Write] = {
+    np.add: operators_complex.add, np.subtract: operators_complex.sub, np.multiply: operators_complex.mul,
+    np.true_divide: operators_complex.div, np.negative: operators_complex.neg, np.square: operators_complex.square,
+    np.sqrt: operators_complex.sqrt,
+}  # fmt: skip
+
+
 class Fork(Exception):  # noqa: N818
     """The rule asks about a number for which nothing was decided.
 
@@ -92,13 +107,13 @@ class Traced(NDArrayOperatorsMixin):
         dtype: of the array.
     """
 
-    def __init__(self, trace: Trace, lanes: Lanes):
+    def __init__(self, trace: Trace, lanes: Any):
         self._trace = trace
         self.lanes = lanes
-        self.dtype = NUMPY.get(lanes.type)
+        self.dtype = trace.dtype_of(lanes)
 
     def __array_ufunc__(self, function: Any, method: str, *inputs: Any, out: Any = None, **options: Any) -> Any:
-        write = _WRITERS.get(function)
+        write = self._trace.writers.get(function)
         if method != "__call__" or options or write is None:
             raise InternalError(f"a rule for GPUs uses {getattr(function, '__name__', function)}, which is not written")
         lanes = self._trace.written(write, inputs)
@@ -130,11 +145,21 @@ class Trace:
     def __init__(self, k: KernelBuilder, type: str, decisions: Sequence[bool] = ()):
         self._k, self._type = k, type
         self._decisions = list(decisions)
+        self.writers = _COMPLEX_WRITERS if type in COMPLEX_TYPES else _WRITERS
 
-    def lanes(self, value: Any) -> Lanes:
-        return value.lanes if isinstance(value, Traced) else self._k.number(float(value), self._type)
+    def dtype_of(self, lanes: Any) -> Any:
+        """NumPy's type of what is in registers; None where it has none."""
+        return NUMPY[self._type] if isinstance(lanes, ComplexNumber) else NUMPY.get(lanes.type)
 
-    def written(self, write: Write, inputs: Sequence[Any]) -> Lanes:
+    def lanes(self, value: Any) -> Any:
+        if isinstance(value, Traced):
+            return value.lanes
+        if (part := COMPLEX_TYPES.get(self._type)) is not None:
+            number = complex(value)
+            return ComplexNumber(self._k.number(number.real, part), self._k.number(number.imag, part))
+        return self._k.number(float(value), self._type)
+
+    def written(self, write: Write, inputs: Sequence[Any]) -> Any:
         """What an operation gives, rounded to the type of the arrays."""
         k, given = self._k, [self.lanes(each) for each in inputs]
         if self._type not in _NARROW:
@@ -149,7 +174,7 @@ class Trace:
         return self._decisions.pop(0)
 
 
-def follow(k: KernelBuilder, type: str, rule: Rule, arguments: Sequence[Lanes], decisions: Sequence[bool]) -> list[Any]:
+def follow(k: KernelBuilder, type: str, rule: Rule, arguments: Sequence[Any], decisions: Sequence[bool]) -> list[Any]:
     """Run a rule; returns the arguments' values afterwards.
 
     Raises:
@@ -162,7 +187,7 @@ def follow(k: KernelBuilder, type: str, rule: Rule, arguments: Sequence[Lanes], 
 
 
 def branching(
-    k: KernelBuilder, type: str, rule: Rule, probes: Sequence[Lanes], body: Callable[[Sequence[bool]], None]
+    k: KernelBuilder, type: str, rule: Rule, probes: Sequence[Any], body: Callable[[Sequence[bool]], None]
 ) -> None:
     """Write a body once for each way that a rule can take.
 

@@ -11,14 +11,14 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from toolkit.kernels.cpu.native.code import Lanes
 from toolkit.kernels.cuda.device import CudaDevice
 from toolkit.kernels.cuda.memory import GpuArray
-from toolkit.kernels.cuda.simt.builder import KernelBuilder
+from toolkit.kernels.cuda.simt.builder import KernelBuilder, RegisterVariable
 from toolkit.kernels.cuda.simt.ir import SIZES, TYPES, KernelBuffer, SimtKernel, Value
+from toolkit.kernels.gpu.primitives.element_types import NUMBER_TYPES, ComplexNumber, load, store
 from toolkit.kernels.gpu.primitives.ordering import order_of
 from toolkit.kernels.gpu.state.cells import aligned
-from toolkit.kernels.gpu.state.rules import Rule, branching, follow
+from toolkit.kernels.gpu.state.rules import COMPLEX_TYPES, Rule, branching, follow
 
 _BLOCK = 256
 _VECTOR = 16  # bytes that one instruction loads
@@ -35,6 +35,69 @@ def index_type(*counts: int) -> str:
     return "i32" if max(counts, default=0) < _MOST else "i64"
 
 
+# -- elements: a register of the memory's own type, or the two parts of a complex number ---------------------------
+
+
+def _type_of(dtype: Any) -> str:
+    """What kernels call a type: the kernel IR's name, of complex ones NumPy's."""
+    return TYPES.get(dtype.name, dtype.name)
+
+
+def _memory(type: str) -> str:
+    return NUMBER_TYPES[type].memory if type in COMPLEX_TYPES else type
+
+
+def _size(type: str) -> int:
+    return NUMBER_TYPES[type].size if type in COMPLEX_TYPES else SIZES[type]
+
+
+def _parts(type: str) -> int:
+    """Numbers in memory of an element."""
+    return 2 if type in COMPLEX_TYPES else 1
+
+
+def _width(type: str) -> int:
+    """How many elements a thread has."""
+    return max(1, _VECTOR // _size(type))
+
+
+def _zero(k: KernelBuilder, type: str) -> Any:
+    zero = k.number(0, _memory(type))
+    return ComplexNumber(zero, zero) if type in COMPLEX_TYPES else zero
+
+
+def _loaded(k: KernelBuilder, buffer: KernelBuffer, at: Value, type: str) -> Any:
+    if type not in COMPLEX_TYPES:
+        return k.load(buffer, at)
+    return load(k, buffer, k.mul(at, k.number(2, at.type)), 0, NUMBER_TYPES[type])
+
+
+def _stored(k: KernelBuilder, buffer: KernelBuffer, at: Value, value: Any, type: str) -> None:
+    if type not in COMPLEX_TYPES:
+        k.store(buffer, at, value)
+    else:
+        store(k, buffer, k.mul(at, k.number(2, at.type)), 0, value, NUMBER_TYPES[type])
+
+
+class _ElementVariable:
+    """An element that changes: one register, or two."""
+
+    def __init__(self, k: KernelBuilder, value: Any):
+        parts = value if isinstance(value, ComplexNumber) else (value,)
+        self._parts: list[RegisterVariable] = [k.variable(part) for part in parts]
+
+    def get(self) -> Any:
+        parts = [part.get() for part in self._parts]
+        return ComplexNumber(*parts) if len(parts) > 1 else parts[0]
+
+    def set(self, value: Any) -> None:
+        for part, now in zip(self._parts, value if isinstance(value, ComplexNumber) else (value,), strict=True):
+            part.set(now)
+
+
+# -- whole variables -----------------------------------------------------------------------------------------------
+
+
 @functools.cache
 def dense(name: str, rule: Rule, cells: int, place: int, numbers: int, type: str, index: str) -> SimtKernel:
     """The kernel of a rule over whole variables.
@@ -43,27 +106,27 @@ def dense(name: str, rule: Rule, cells: int, place: int, numbers: int, type: str
         rule: takes cells, then numbers with the gradient at `place` among them.
         cells: how many variables it takes first.
         numbers: how many scalars it takes, each in memory of the device.
-        type: of the elements.
+        type: of the elements, of complex ones NumPy's name.
         index: the type of elements' numbers.
 
     Returns:
         a kernel of: cells, gradient, numbers, n.
     """
     k = KernelBuilder(f"{name}_{type}_{index}", block=_BLOCK)
-    buffers = [k.buffer(f"cell{at}", type, written=True) for at in range(cells)]
-    gradient = k.buffer("gradient", type)
-    given = [k.buffer(f"number{at}", type) for at in range(numbers)]
+    buffers = [k.buffer(f"cell{at}", _memory(type), written=True) for at in range(cells)]
+    gradient = k.buffer("gradient", _memory(type))
+    given = [k.buffer(f"number{at}", _memory(type)) for at in range(numbers)]
     n = k.scalar("n", index)
-    width = max(1, _VECTOR // SIZES[type])
-    scalars: list[Lanes] = [k.load(one, k.number(0, "i32")) for one in given]
+    width = _width(type)
+    scalars = [_loaded(k, one, k.number(0, "i32"), type) for one in given]
     first = k.mul(k.global_thread(index), k.number(width, index))
     last = k.add(first, k.number(width, index))
 
     def change(at: Sequence[Value], decisions: Sequence[bool]) -> None:
-        before = [[k.load(one, each) for one in (*buffers, gradient)] for each in at]
+        before = [[_loaded(k, one, each, type) for one in (*buffers, gradient)] for each in at]
         after = [_after(k, type, rule, row, scalars, place, cells, decisions) for row in before]
         for position, each in enumerate(at):
-            _store(k, buffers, each, before[position], after[position])
+            _store(k, type, buffers, each, before[position], after[position])
 
     def body(decisions: Sequence[bool]) -> None:
         with k.when(k.compare("sle", last, n)):
@@ -71,29 +134,29 @@ def dense(name: str, rule: Rule, cells: int, place: int, numbers: int, type: str
         with k.otherwise(), k.loop(first, n) as at:
             change([at], decisions)
 
-    zeros: list[Lanes] = [k.number(0, type)] * (cells + 1)
+    zeros = [_zero(k, type)] * (cells + 1)
     branching(k, type, rule, _ordered(zeros, scalars, place), body)
     return k.finish()
 
 
-def _ordered(row: Sequence[Lanes], scalars: Sequence[Lanes], place: int) -> list[Lanes]:
+def _ordered(row: Sequence[Any], scalars: Sequence[Any], place: int) -> list[Any]:
     """A rule's arguments: cells, and the gradient, which is last in `row`, among the numbers."""
     return [*row[:-1], *scalars[:place], row[-1], *scalars[place:]]
 
 
 def _after(
-    k: KernelBuilder, type: str, rule: Rule, row: Sequence[Lanes], scalars: Sequence[Lanes], place: int, cells: int,
+    k: KernelBuilder, type: str, rule: Rule, row: Sequence[Any], scalars: Sequence[Any], place: int, cells: int,
     decisions: Sequence[bool],
 ) -> list[Any]:  # fmt: skip
     return follow(k, type, rule, _ordered(row, scalars, place), decisions)[:cells]
 
 
 def _store(
-    k: KernelBuilder, buffers: Sequence[KernelBuffer], at: Lanes, before: Sequence[Lanes], after: Sequence[Lanes]
+    k: KernelBuilder, type: str, buffers: Sequence[KernelBuffer], at: Value, before: Sequence[Any], after: Sequence[Any]
 ) -> None:
     for buffer, was, now in zip(buffers, before, after, strict=False):
         if now is not was:
-            k.store(buffer, at, now)
+            _stored(k, buffer, at, now, type)
 
 
 def run_dense(
@@ -104,9 +167,9 @@ def run_dense(
     count = gradient.size
     if not count:
         return
-    type = TYPES[cells[0].dtype.name]
-    kernel = dense(name, rule, len(cells), place, len(numbers), type, index_type(count))
-    width = max(1, _VECTOR // SIZES[type])
+    type = _type_of(cells[0].dtype)
+    kernel = dense(name, rule, len(cells), place, len(numbers), type, index_type(count * _parts(type)))
+    width = _width(type)
     blocks = blocks_for(blocks_for(count, width))
     device.launch(kernel, blocks, *cells, aligned(device, gradient), *numbers, count)
 
@@ -125,21 +188,21 @@ def together(
         a kernel of: numbers, then of each set: cells, gradient, n, and the first block that is not its own.
     """
     k = KernelBuilder(f"{name}_of_{count}_{type}_{index}", block=_BLOCK)
-    given = [k.buffer(f"number{at}", type) for at in range(numbers)]
+    given = [k.buffer(f"number{at}", _memory(type)) for at in range(numbers)]
     sets: list[tuple[list[KernelBuffer], Value, Value]] = []
     for one in range(count):
-        buffers = [k.buffer(f"cell{one}_{at}", type, written=True) for at in range(cells)]
-        buffers.append(k.buffer(f"gradient{one}", type))
+        buffers = [k.buffer(f"cell{one}_{at}", _memory(type), written=True) for at in range(cells)]
+        buffers.append(k.buffer(f"gradient{one}", _memory(type)))
         sets.append((buffers, k.scalar(f"n{one}", index), k.scalar(f"end{one}", "i32")))
-    width = max(1, _VECTOR // SIZES[type])
-    scalars: list[Lanes] = [k.load(one, k.number(0, "i32")) for one in given]
+    width = _width(type)
+    scalars = [_loaded(k, one, k.number(0, "i32"), type) for one in given]
     block, thread = k.block_index, k.convert(k.thread, index)
 
     def change(buffers: Sequence[KernelBuffer], at: Sequence[Value], decisions: Sequence[bool]) -> None:
-        before = [[k.load(one, each) for one in buffers] for each in at]
+        before = [[_loaded(k, one, each, type) for one in buffers] for each in at]
         after = [_after(k, type, rule, row, scalars, place, cells, decisions) for row in before]
         for position, each in enumerate(at):
-            _store(k, buffers[:cells], each, before[position], after[position])
+            _store(k, type, buffers[:cells], each, before[position], after[position])
 
     def body(decisions: Sequence[bool]) -> None:
         start: Value = k.number(0, "i32")
@@ -154,7 +217,7 @@ def together(
                     change(buffers, [at], decisions)
             start = end
 
-    zeros: list[Lanes] = [k.number(0, type)] * (cells + 1)
+    zeros = [_zero(k, type)] * (cells + 1)
     branching(k, type, rule, _ordered(zeros, scalars, place), body)
     return k.finish()
 
@@ -171,8 +234,8 @@ def run_together(
     sets = [(cells, gradient) for cells, gradient in sets if gradient.size]
     if not sets:
         return
-    type, cells = TYPES[sets[0][1].dtype.name], len(sets[0][0])
-    width, index = max(1, _VECTOR // SIZES[type]), index_type(*(gradient.size for _, gradient in sets))
+    type, cells = _type_of(sets[0][1].dtype), len(sets[0][0])
+    width, index = _width(type), index_type(*(gradient.size * _parts(type) for _, gradient in sets))
     kernel = together(name, rule, len(sets), cells, place, len(numbers), type, index)
     arguments: list[GpuArray | int] = []
     end = 0
@@ -196,12 +259,12 @@ def _rows(name: str, rule: Rule, cells: int, place: int, numbers: int, type: str
         a kernel of: cells, gradient, numbers, rows' numbers, again, behind, n, width, limit.
     """
     k = KernelBuilder(f"rows_{name}_{type}_{ids}", block=_BLOCK)
-    buffers = [k.buffer(f"cell{at}", type, written=True) for at in range(cells)]
-    gradient = k.buffer("gradient", type)
-    given = [k.buffer(f"number{at}", type) for at in range(numbers)]
+    buffers = [k.buffer(f"cell{at}", _memory(type), written=True) for at in range(cells)]
+    gradient = k.buffer("gradient", _memory(type))
+    given = [k.buffer(f"number{at}", _memory(type)) for at in range(numbers)]
     rows, again, behind = k.buffer("rows", ids), k.buffer("again", "i32"), k.buffer("behind", "i32")
     n, width, limit = k.scalar("n", "i32"), k.scalar("width", "i64"), k.scalar("limit", "i64")
-    scalars: list[Lanes] = [k.load(one, k.number(0, "i32")) for one in given]
+    scalars = [_loaded(k, one, k.number(0, "i32"), type) for one in given]
     zero = k.number(0, "i64")
 
     def body(decisions: Sequence[bool]) -> None:
@@ -214,23 +277,23 @@ def _rows(name: str, rule: Rule, cells: int, place: int, numbers: int, type: str
             is_first = k.compare("eq", k.load(again, first), k.number(0, "i32"))
             with k.when(k.both(inside, is_first)):
                 at = k.add(k.mul(row, width), column)
-                before = [k.load(one, at) for one in buffers]
-                now = [k.variable(value) for value in before]
+                before = [_loaded(k, one, at, type) for one in buffers]
+                now = [_ElementVariable(k, value) for value in before]
                 turn = k.variable(first)
                 with k.while_(lambda: k.compare("slt", turn.get(), n)):
                     here = turn.get()
                     place_of = zero if is_one else k.add(k.mul(k.convert(here, "i64"), width), column)
-                    present: list[Lanes] = [variable.get() for variable in now]
-                    line = [*present, k.load(gradient, place_of)]
+                    present = [variable.get() for variable in now]
+                    line = [*present, _loaded(k, gradient, place_of, type)]
                     after = _after(k, type, rule, line, scalars, place, cells, decisions)
                     for variable, was, value in zip(now, present, after, strict=True):
                         if value is not was:
                             variable.set(value)
                     turn.set(k.load(behind, here))
                 for buffer, variable in zip(buffers, now, strict=True):
-                    k.store(buffer, at, variable.get())
+                    _stored(k, buffer, at, variable.get(), type)
 
-    zeros: list[Lanes] = [k.number(0, type)] * (cells + 1)
+    zeros = [_zero(k, type)] * (cells + 1)
     branching(k, type, rule, _ordered(zeros, scalars, place), body)
     return k.finish()
 
@@ -254,7 +317,7 @@ def run_rows(
     again, behind = order_of(device, rows, limit)
     is_one = not gradient.shape
     kernel = _rows(
-        name, rule, len(cells), place, len(numbers), TYPES[cells[0].dtype.name], TYPES[rows.dtype.name], is_one
+        name, rule, len(cells), place, len(numbers), _type_of(cells[0].dtype), TYPES[rows.dtype.name], is_one
     )
     device.launch(
         kernel, blocks_for(count * width), *cells, gradient, *numbers, rows, again, behind, count, width, limit
