@@ -63,6 +63,15 @@ ELSEWHERE: dict[str, str] = {
         ),
         "tests.kernels.gpu.test_staging",
     ),
+    **dict.fromkeys(
+        (
+            "CSRSparseMatrixComponents", "CSRSparseMatrixToDense", "CSRSparseMatrixToSparseTensor",
+            "DenseToCSRSparseMatrix", "SparseMatrixAdd", "SparseMatrixMatMul", "SparseMatrixMul", "SparseMatrixNNZ",
+            "SparseMatrixSoftmax", "SparseMatrixSoftmaxGrad", "SparseMatrixSparseMatMul", "SparseMatrixTranspose",
+            "SparseMatrixZeros", "SparseTensorToCSRSparseMatrix",
+        ),
+        "tests.kernels.gpu.test_sparse_matrix",
+    ),
     "TileGrad": "tests.kernels.gpu.test_slice",
     "TopK": "tests.kernels.gpu.test_sorting",
     "VarHandleOp": "tests.gpu.test_networks",

@@ -27,7 +27,7 @@ from toolkit.kernels.cpu.native import functions
 from toolkit.kernels.cpu.native.code import Lanes
 from toolkit.kernels.cpu.native.operations import OPERATORS
 from toolkit.kernels.cuda.simt.builder import KernelBuilder
-from toolkit.kernels.gpu.operators import complex_numbers as operators_complex
+from toolkit.kernels.gpu.operators import complex_numbers
 from toolkit.kernels.gpu.primitives.element_types import ComplexNumber
 
 Rule = Callable[..., None]
@@ -81,9 +81,9 @@ _WRITERS: dict[Any, Write] = {
 
 #: of complex numbers
 _COMPLEX_WRITERS: dict[Any, Write] = {
-    np.add: operators_complex.add, np.subtract: operators_complex.sub, np.multiply: operators_complex.mul,
-    np.true_divide: operators_complex.div, np.negative: operators_complex.neg, np.square: operators_complex.square,
-    np.sqrt: operators_complex.sqrt,
+    np.add: complex_numbers.add, np.subtract: complex_numbers.sub, np.multiply: complex_numbers.mul,
+    np.true_divide: complex_numbers.div, np.negative: complex_numbers.neg, np.square: complex_numbers.square,
+    np.sqrt: complex_numbers.sqrt,
 }  # fmt: skip
 
 
