@@ -114,10 +114,9 @@ def _mapped(value: Any, change: Callable[[Any], Any]) -> Any:
 
 def _types_of(op_def: OpDef, attr: str, on_host: frozenset[str]) -> list[DType]:
     """The types that TensorFlow's kernels for GPUs, or the op, take for an attribute."""
-    names = {
-        name for each in facts.registrations(op_def.name, "GPU") for name in (each.get("where") or {}).get(attr, ())
-    }
-    known = [dtypes.from_name(name) for name in sorted(map(str, names)) if str(name).startswith("DT_")]
+    wheres: list[dict[str, Any]] = [each.get("where") or {} for each in facts.registrations(op_def.name, "GPU")]
+    names = {str(name) for where in wheres for name in where.get(attr, ())}
+    known = [dtypes.from_name(name) for name in sorted(names) if name.startswith("DT_")]
     allowed = op_def.attrs[attr].allowed
     found = [dtype for dtype in known or allowed or () if allowed is None or dtype in allowed]
     return [dtype for dtype in found if dtype.kind not in "srv" and not dtype.is_quantized]
@@ -260,19 +259,8 @@ def border(dice: random.Random, type: Any, is_small: bool) -> Any:
         return complex(border(dice, part, is_small), border(dice, part, is_small))
     if type.kind == "f" or type.name.startswith(("bfloat", "float")):
         info = ml_dtypes.finfo(type)
-        known = (
-            0.0,
-            -0.0,
-            1.0,
-            -1.0,
-            0.5,
-            np.nan,
-            np.inf,
-            -np.inf,
-            float(info.max),
-            -float(info.max),
-            float(info.tiny),
-        )
+        big, tiny = float(info.max), float(info.tiny)
+        known = (0.0, -0.0, 1.0, -1.0, 0.5, np.nan, np.inf, -np.inf, big, -big, tiny)
         with np.errstate(all="ignore"):
             return np.float64(dice.choice(known)).astype(type)
     return np.zeros((), type)[()]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -82,7 +82,7 @@ def matrix_shape(dims: Sequence[int]) -> tuple[int, ...]:
     return tuple(dims)
 
 
-def matrix_of(value: object, dtype: Any = None) -> CsrMatrix:
+def matrix_of(value: Any, dtype: Any = None) -> CsrMatrix:
     """A variant that is a sparse matrix.
 
     Args:
@@ -91,8 +91,8 @@ def matrix_of(value: object, dtype: Any = None) -> CsrMatrix:
     Raises:
         InvalidArgumentError: it is another, or of another type.
     """
-    if isinstance(value, np.ndarray) and value.shape == () and value.dtype == object:
-        value = value[()]
+    if isinstance(value, np.ndarray):  # a variant that was put into a tensor
+        value = cast("Any", value)[()]
     if not isinstance(value, CsrMatrix):
         raise InvalidArgumentError(f"expected a CSRSparseMatrix variant, got a {type(value).__name__}")
     if dtype is not None and value.values.dtype != dtype:

@@ -36,11 +36,10 @@ Write = Callable[..., Any]
 NUMPY: dict[str, Any] = {
     "half": np.dtype(np.float16), "bfloat": np.dtype(ml_dtypes.bfloat16), "float": np.dtype(np.float32),
     "double": np.dtype(np.float64), "i8": np.dtype(np.int8), "i16": np.dtype(np.int16), "i32": np.dtype(np.int32),
-    "i64": np.dtype(np.int64),
+    "i64": np.dtype(np.int64), "complex64": np.dtype(np.complex64), "complex128": np.dtype(np.complex128),
 }  # fmt: skip
 #: those of complex numbers, which are two parts each
 COMPLEX_TYPES = {"complex64": "float", "complex128": "double"}
-NUMPY |= {name: np.dtype(name) for name in COMPLEX_TYPES}
 _NARROW = frozenset({"half", "bfloat"})
 _FLOATING = frozenset({"half", "bfloat", "float", "double"})
 

@@ -40,7 +40,8 @@ def index_type(*counts: int) -> str:
 
 def _type_of(dtype: Any) -> str:
     """What kernels call a type: the kernel IR's name, of complex ones NumPy's."""
-    return TYPES.get(dtype.name, dtype.name)
+    name: str = dtype.name
+    return TYPES.get(name, name)
 
 
 def _memory(type: str) -> str:
