@@ -47,4 +47,5 @@ FAMILIES = (
     "contrib_learn",
     "contrib_images",
     "graph_editor",
+    "contrib_math",
 )
