@@ -20,9 +20,9 @@ from toolkit.kernels.cuda.libraries.base import LibraryError
 MOST_WAYS = 8
 #: seconds for one configuration after which no other way is begun, and for all of a context: plans that a library
 #: compiles take a third of a second each
-SECONDS, ALL_SECONDS = 0.3, 60.0
+SECONDS, ALL_SECONDS = 0.3, 20.0
 CALLS = 5  # in a recording: the gaps between launches of a graph are those of a step
-REPLAYS = 3  # of which the shortest counts
+REPLAYS = 5  # of which the shortest counts
 _HOPELESS = 3.0  # what takes so many times the best one's time is replayed once only
 
 
@@ -78,10 +78,8 @@ class Choosing:
         """
         begun = time.perf_counter()
         best, least = None, float("inf")
-        if self._stream is None:
-            self._stream = self._context.stream()
         for number, way in enumerate(ways):
-            taken = self._measured(way, stream, least)
+            taken = self.milliseconds(way, stream, least)
             if taken is not None and taken < least:
                 best, least = way.key, taken
             if time.perf_counter() - begun > SECONDS or number + 1 >= MOST_WAYS:
@@ -90,9 +88,15 @@ class Choosing:
         self.measured += 1
         return best
 
-    def _measured(self, way: Way, stream: Stream, least: float) -> float | None:
-        """Milliseconds; None where the library cannot do it so after all."""
+    def milliseconds(self, way: Way, stream: Stream, least: float = float("inf")) -> float | None:
+        """What so many calls of a way take; None where the library cannot do it so after all.
+
+        Args:
+            least: of the best one so far; what takes far more is replayed once, and counts as endless.
+        """
         context = self._context
+        if self._stream is None:
+            self._stream = context.stream()
         try:
             way.run(stream)  # loads code, which a recording may refuse to do
             context.begin_capture(self._stream)
