@@ -118,9 +118,9 @@ def docstring(path: str) -> str:
 
 def _spec_tables() -> str:
     """The tables of specs: sections, entries, layers, losses, optimizers and the like with their keys."""
-    from toolkit.client import initializers
     from toolkit.client.spec import document, entries, inputs, layers, losses, training, values
     from toolkit.client.train import schedules
+    from toolkit.client.variables import initializers
 
     tables: list[tuple[str, Mapping[str, str]]] = [
         ("Sections", {name: section.meaning for name, section in document.SECTIONS.items()}),

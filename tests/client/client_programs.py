@@ -54,7 +54,7 @@ def tf_namespace(tf: Any) -> Any:
 
 def our_namespace() -> Any:
     from toolkit import client as gm
-    from toolkit.client import initializers
+    from toolkit.client.variables import initializers
 
     return _Ours(
         gm,

@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 
 from toolkit import tensorflow as tf
-from toolkit.client import model_variables, nest_paths, shape_checks
 from toolkit.client.argument_scopes import add_arg_scope, arg_scope, arg_scoped_arguments
+from toolkit.client.checks import shape_checks
+from toolkit.client.structures import nest_paths
+from toolkit.client.variables import model_variables
 from toolkit.errors import GraphError
 
 

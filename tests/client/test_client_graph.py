@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from toolkit import client as gm
-from toolkit.client import ops, session_stack
-from toolkit.client.control_flow_context import CondContext, WhileContext
+from toolkit.client import ops
+from toolkit.client.construction import session_stack
+from toolkit.client.flow.contexts import CondContext, WhileContext
 from toolkit.errors import GraphError, GraphmillError, UsageError
 from toolkit.graph import opdefs
 

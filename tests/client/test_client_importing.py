@@ -10,9 +10,9 @@ import pytest
 from tests import perturbation
 from tests.client.client_programs import tf1_semantics
 from toolkit import client as gm
-from toolkit.client import importing
+from toolkit.client.metagraphs import importing
 from toolkit.client.spec import build_spec
-from toolkit.client.variables import RefVariable, ResourceVariable
+from toolkit.client.variables.kinds import RefVariable, ResourceVariable
 from toolkit.errors import FormatError, GraphError
 from toolkit.formats.metagraph import from_proto, to_proto
 from toolkit.graph.metagraph import MetaGraph

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from toolkit.client.convert import constant
+from toolkit.client.construction.convert import constant
+from toolkit.client.construction.graph import Graph
 from toolkit.client.distributions.base import FULLY_REPARAMETERIZED, Distribution
 from toolkit.client.distributions.counted import NegativeBinomial, Poisson
 from toolkit.client.distributions.discrete import Bernoulli, Categorical, Multinomial
@@ -24,7 +25,6 @@ from toolkit.client.distributions.normal_vectors import (
 )
 from toolkit.client.distributions.one_hot import RelaxedBernoulli
 from toolkit.client.distributions.points import VectorDeterministic
-from toolkit.client.graph import Graph
 from toolkit.errors import InvalidArgumentError, UsageError
 from toolkit.graph import dtypes
 from toolkit.runtime.session import Session
@@ -96,7 +96,7 @@ def test_mistakes_are_told_when_a_graph_is_made(what: str) -> None:
 def test_what_is_checked_fails_the_step(what: str) -> None:
     code, message = RUN[what]
     with Graph().as_default() as graph:
-        from toolkit.client.array_ops import placeholder
+        from toolkit.client.arrays.array_ops import placeholder
 
         minus = placeholder(dtypes.float32, [], name="minus")
         found = code(minus)

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from toolkit.client.documents import (
+from toolkit.client.lookup.documents import (
     ByteProcessor,
     CategoricalProcessor,
     CategoricalVocabulary,

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from toolkit import tensorflow as tf
-from toolkit.client.casts import saturate_cast
-from toolkit.client.linalg_ops import tensordot
+from toolkit.client.linalg.linalg_ops import tensordot
+from toolkit.client.math.casts import saturate_cast
 from toolkit.errors import UsageError
 from toolkit.tensorflow import names
 

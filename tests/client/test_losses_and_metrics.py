@@ -9,7 +9,8 @@ import pytest
 
 from tests import tolerance
 from toolkit import client as gm
-from toolkit.client import losses, metrics
+from toolkit.client import metrics
+from toolkit.client.losses import weighted
 from toolkit.errors import GraphError
 from toolkit.graph.metagraph import GraphKeys
 from toolkit.runtime.session import Session
@@ -66,13 +67,13 @@ def test_variables_of_metrics_are_local_and_found() -> None:
 @pytest.mark.parametrize(
     ("make", "error", "message"),
     [
-        (lambda x, y: losses.mean_squared_error(x, y, reduction="most"), ValueError, "reduction: .* got 'most'"),
-        (lambda x, y: losses.mean_squared_error(x, None), ValueError, "predictions is needed"),
-        (lambda x, y: losses.mean_squared_error(x, gm.zeros([5])), GraphError, r"shape \[5\] and .* \[4\]"),
-        (lambda x, y: losses.mean_squared_error(x, y, gm.zeros([3])), GraphError, "axis 0 they have sizes 3 and 4"),
-        (lambda x, y: losses.mean_squared_error(x, y, gm.zeros([2, 4])), GraphError, "2 and 1 dimensions"),
-        (lambda x, y: losses.cosine_distance(x, y), ValueError, "axis is needed"),
-        (lambda x, y: losses.cosine_distance(x, y, axis=0, dim=0), ValueError, "dim is the older name of axis"),
+        (lambda x, y: weighted.mean_squared_error(x, y, reduction="most"), ValueError, "reduction: .* got 'most'"),
+        (lambda x, y: weighted.mean_squared_error(x, None), ValueError, "predictions is needed"),
+        (lambda x, y: weighted.mean_squared_error(x, gm.zeros([5])), GraphError, r"shape \[5\] and .* \[4\]"),
+        (lambda x, y: weighted.mean_squared_error(x, y, gm.zeros([3])), GraphError, "axis 0 they have sizes 3 and 4"),
+        (lambda x, y: weighted.mean_squared_error(x, y, gm.zeros([2, 4])), GraphError, "2 and 1 dimensions"),
+        (lambda x, y: weighted.cosine_distance(x, y), ValueError, "axis is needed"),
+        (lambda x, y: weighted.cosine_distance(x, y, axis=0, dim=0), ValueError, "dim is the older name of axis"),
         (lambda x, y: metrics.auc(x, y, curve="DET"), ValueError, "curve: expected 'ROC' or 'PR', got 'DET'"),
         (lambda x, y: metrics.auc(x, y, summation_method="sum"), ValueError, "summation_method: .* got 'sum'"),
         (lambda x, y: metrics.sensitivity_at_specificity(x, y, 1.5), ValueError, "expected a number from 0 to 1"),

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from toolkit.client.graph import Graph
+from toolkit.client.construction.graph import Graph
 from toolkit.client.metrics import agreement
-from toolkit.client.variable_collections import variables_initializer
+from toolkit.client.variables.by_collection import variables_initializer
 from toolkit.graph.metagraph import GraphKeys
 from toolkit.runtime.session import Session
 

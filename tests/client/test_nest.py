@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolkit.client import nest
+from toolkit.client.structures import nest
 from toolkit.errors import UsageError
 
 Pair = namedtuple("Pair", ["left", "right"])

@@ -13,7 +13,7 @@ from tests.client.client_programs import tf1_semantics
 from tests.client.node_descriptions import described
 from toolkit import Session
 from toolkit import client as gm
-from toolkit.client import rnn, rnn_cell, rnn_wrappers
+from toolkit.client.recurrent import rnn, rnn_cell, wrappers
 from toolkit.errors import GraphError, UsageError
 
 _LAYERS = ("dynamic_rnn", "static_rnn", "bidirectional_dynamic_rnn", "static_bidirectional_rnn", "raw_rnn")
@@ -40,7 +40,7 @@ def _ours() -> Any:
         reduce_sum=gm.reduce_sum, TensorArray=gm.TensorArray, constant=gm.constant, zeros=gm.zeros, cond=gm.cond,
         **{name: getattr(rnn, name) for name in _LAYERS},
         **{name: getattr(rnn_cell, name) for name in _CELLS},
-        **{name: getattr(rnn_wrappers, name) for name in _WRAPPERS},
+        **{name: getattr(wrappers, name) for name in _WRAPPERS},
     )  # fmt: skip
 
 
@@ -162,7 +162,7 @@ def test_a_function_drives_the_loop() -> None:
 def test_dropout_keeps_what_it_keeps() -> None:
     with gm.Graph().as_default() as graph:
         gm.set_random_seed(1)
-        cell = rnn_wrappers.DropoutWrapper(
+        cell = wrappers.DropoutWrapper(
             rnn_cell.BasicRNNCell(64, activation=lambda g: g * 0.0 + 1.0), 1.0, 0.5, 1.0,
             variational_recurrent=True, dtype=gm.float32, seed=3,
         )  # fmt: skip
@@ -185,10 +185,10 @@ def test_dropout_keeps_what_it_keeps() -> None:
         (lambda x: rnn_cell.MultiRNNCell([]), UsageError, "at least one cell"),
         (lambda x: rnn_cell.MultiRNNCell([rnn_cell.LSTMCell(2)], False), UsageError, "states that are tuples"),
         (lambda x: rnn_cell.GRUCell(2, wrong=1), UsageError, "has no option wrong"),
-        (lambda x: rnn_wrappers.DropoutWrapper(rnn_cell.GRUCell(2), 0.0), UsageError, r"in \(0, 1\], not 0.0"),
-        (lambda x: rnn_wrappers.DropoutWrapper(3), UsageError, "takes a cell"),
+        (lambda x: wrappers.DropoutWrapper(rnn_cell.GRUCell(2), 0.0), UsageError, r"in \(0, 1\], not 0.0"),
+        (lambda x: wrappers.DropoutWrapper(3), UsageError, "takes a cell"),
         (
-            lambda x: rnn.dynamic_rnn(rnn_wrappers.ResidualWrapper(rnn_cell.GRUCell(2)), x, dtype=gm.float32),
+            lambda x: rnn.dynamic_rnn(wrappers.ResidualWrapper(rnn_cell.GRUCell(2)), x, dtype=gm.float32),
             GraphError,
             "a residual cell puts out",
         ),

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from toolkit.client.array_ops import placeholder
-from toolkit.client.convert import constant
-from toolkit.client.graph import Graph
-from toolkit.client.rnn_cell import GRUCell
+from toolkit.client.arrays.array_ops import placeholder
+from toolkit.client.construction.convert import constant
+from toolkit.client.construction.graph import Graph
+from toolkit.client.recurrent.rnn_cell import GRUCell
 from toolkit.client.seq2seq.attention import BahdanauAttention, LuongAttention
 from toolkit.client.seq2seq.beam_search import BeamSearchDecoder
 from toolkit.client.seq2seq.beams import tile_batch

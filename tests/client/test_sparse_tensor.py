@@ -5,10 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from toolkit.client import Graph, embeddings, sparse_ops
-from toolkit.client.convert import constant
-from toolkit.client.sparse_tensor import SparseTensor
-from toolkit.client.values import SparseTensorValue
+from toolkit.client import Graph
+from toolkit.client.construction.convert import constant
+from toolkit.client.nn import embeddings
+from toolkit.client.sparse import sparse_ops
+from toolkit.client.sparse.tensor import SparseTensor
+from toolkit.client.structures.values import SparseTensorValue
 from toolkit.errors import GraphError, UsageError
 from toolkit.graph import dtypes
 from toolkit.runtime.session import Session

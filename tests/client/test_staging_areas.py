@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from toolkit import tensorflow as tf
-from toolkit.client.staging import StagingArea
+from toolkit.client.inputs.staging import StagingArea
 
 
 def test_a_step_takes_what_another_put() -> None:

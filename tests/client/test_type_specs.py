@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from toolkit import tensorflow as tf
-from toolkit.client import type_specs
+from toolkit.client.structures import type_specs
 
 
 def test_specs_of_one_kind_are_compared() -> None:

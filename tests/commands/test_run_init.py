@@ -99,7 +99,7 @@ def test_nothing_to_initialise(tmp_path: Path, capsys: pytest.CaptureFixture[str
 def test_initialised_then_restored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What the saver does not restore has its first value; what it does, the checkpoint's."""
     from toolkit import client as gm
-    from toolkit.client.export import to_meta_graph
+    from toolkit.client.metagraphs.export import to_meta_graph
     from toolkit.formats.model import from_meta_graph, write_model
 
     monkeypatch.chdir(tmp_path)

@@ -18,7 +18,7 @@ from schemas.graph_pb2 import GraphDef
 from schemas.types_pb2 import DT_FLOAT
 from toolkit import client as c
 from toolkit.client import ops
-from toolkit.client.graph import Graph
+from toolkit.client.construction.graph import Graph
 
 ROOT = Path(__file__).resolve().parents[2]
 

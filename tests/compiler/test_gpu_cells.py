@@ -14,9 +14,9 @@ from tests import perturbation, tolerance
 from tests.bench.cuda.paper import PaperDriver
 from tests.compiler.layers import normal
 from toolkit import client as gm
-from toolkit.client import rnn, rnn_cell
 from toolkit.client.gradients import gradients
-from toolkit.client.rnn_wrappers import DropoutWrapper
+from toolkit.client.recurrent import rnn, rnn_cell
+from toolkit.client.recurrent.wrappers import DropoutWrapper
 from toolkit.kernels.cuda.driver import choose
 from toolkit.kernels.cuda.driver.fake import FakeDriver
 from toolkit.runtime.session import Session

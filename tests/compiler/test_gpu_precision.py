@@ -12,7 +12,7 @@ import pytest
 from tests import perturbation, tolerance
 from tests.compiler.layers import batch_norm, convolution, normal
 from toolkit import client as gm
-from toolkit.client import functional_flow
+from toolkit.client.flow import functional_flow
 from toolkit.client.gradients import gradients
 from toolkit.kernels.cuda.driver import choose
 from toolkit.kernels.cuda.driver.fake import FakeDriver

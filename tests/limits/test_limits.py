@@ -12,7 +12,7 @@ from schemas.graph_pb2 import GraphDef
 from schemas.types_pb2 import DT_FLOAT
 from toolkit import client as c
 from toolkit.client import ops
-from toolkit.client.graph import Graph
+from toolkit.client.construction.graph import Graph
 from toolkit.compiler.program_kernels import step_of
 from toolkit.compiler.steps import locate
 from toolkit.errors import DeadlineExceededError, InvalidArgumentError, ResourceExhaustedError, UsageError

@@ -12,7 +12,7 @@ import pytest
 
 from tests.runtime.oracle import Both, assert_same
 from toolkit import client as gm
-from toolkit.client.values import IndexedSlicesValue
+from toolkit.client.structures.values import IndexedSlicesValue
 from toolkit.errors import FailedPreconditionError, GraphError, GraphmillError, InvalidArgumentError, UsageError
 from toolkit.graph.node import Output
 from toolkit.runtime.graphs import core_graph
@@ -175,7 +175,7 @@ def test_closed_sessions_refuse(both: Both) -> None:
 
 
 def test_default_session_stack(both: Both) -> None:
-    from toolkit.client import session_stack
+    from toolkit.client.construction import session_stack
 
     with Session(both.graph) as outer:
         with Session(both.graph) as inner:
@@ -225,8 +225,8 @@ def test_sessions_of_a_target_share_state(both: Both) -> None:
 
 def test_any_kind_of_graph_empty_ones_too() -> None:
     """An empty graph is as good as any: it may grow."""
-    from toolkit.client.convert import constant
-    from toolkit.client.graph import Graph as ClientGraph
+    from toolkit.client.construction.convert import constant
+    from toolkit.client.construction.graph import Graph as ClientGraph
     from toolkit.graph.graph import Graph
     from toolkit.graph.metagraph import MetaGraph
 

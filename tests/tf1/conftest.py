@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from toolkit.client import context
-from toolkit.client.graph import Graph
+from toolkit.client.construction import context
+from toolkit.client.construction.graph import Graph
 
 
 @pytest.fixture(autouse=True)

@@ -186,7 +186,7 @@ def elements(tf: Any, code: str) -> tuple[list[Any], str]:
 
 
 def flat(value: Any) -> list[Any]:
-    from toolkit.client import nest
+    from toolkit.client.structures import nest
 
     return nest.flatten(value)
 

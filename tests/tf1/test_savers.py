@@ -12,7 +12,7 @@ import pytest
 from schemas import meta_graph_pb2
 from tests.tf1 import node_oracle
 from toolkit import tensorflow as ours
-from toolkit.client.graph_messages import MESSAGES
+from toolkit.client.metagraphs.messages import MESSAGES
 from toolkit.formats import text
 
 pytestmark = pytest.mark.tensorflow

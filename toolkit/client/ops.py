@@ -17,7 +17,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from toolkit.client.create import create_op, results
+from toolkit.client.construction.create import create_op, results
 from toolkit.errors import UsageError
 from toolkit.graph import opdefs, plugins
 from toolkit.graph.opdefs import OpDef

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar, cast
 
 from schemas.trackable_object_graph_pb2 import TrackableObjectGraph
-from toolkit.client.base_variable import BaseVariable
+from toolkit.client.variables.base import BaseVariable
 from toolkit.formats.bundle.object_graph import ATTRIBUTES, SLOT_MARK, VARIABLE_VALUE, escape
 
 #: what the state of a PythonState is called in an object graph

@@ -7,9 +7,9 @@ from typing import Any, cast
 
 import numpy as np
 
-from toolkit.client import nest
-from toolkit.client.elements import Composite, GraphElement
-from toolkit.client.tensor import IndexedSlices
+from toolkit.client.construction.elements import Composite, GraphElement
+from toolkit.client.construction.tensor import IndexedSlices
+from toolkit.client.structures import nest
 from toolkit.errors import ArgumentTypeError, ArgumentValueError, GraphError, UsageError
 from toolkit.graph.dtypes import DType, from_numpy
 from toolkit.graph.node import Output

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
-from toolkit.client.elements import Composite, GraphElement
-from toolkit.client.tensor import IndexedSlices
-from toolkit.client.values import IndexedSlicesValue
+from toolkit.client.construction.elements import Composite, GraphElement
+from toolkit.client.construction.tensor import IndexedSlices
+from toolkit.client.structures.values import IndexedSlicesValue
 from toolkit.errors import ArgumentTypeError, ArgumentValueError
 from toolkit.graph.graph import Graph
 from toolkit.graph.node import Node, Output

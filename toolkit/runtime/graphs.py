@@ -38,6 +38,6 @@ def core_graph(thing: Any) -> Graph:
 
 
 def default_graph() -> Any:
-    from toolkit.client.context import get_default_graph
+    from toolkit.client.construction.context import get_default_graph
 
     return get_default_graph()

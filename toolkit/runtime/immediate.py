@@ -12,15 +12,15 @@ from typing import Any
 
 import numpy as np
 
-from toolkit.client import nest
-from toolkit.client.context import get_default_graph
-from toolkit.client.convert import convert_to_tensor
-from toolkit.client.create import create_op
+from toolkit.client.construction.context import get_default_graph
+from toolkit.client.construction.convert import convert_to_tensor
+from toolkit.client.construction.create import create_op
+from toolkit.client.construction.graph import Graph
+from toolkit.client.construction.operation import Operation
+from toolkit.client.construction.tensor import Tensor
+from toolkit.client.functions.python_functions import PythonFunction
 from toolkit.client.gradients import gradients
-from toolkit.client.graph import Graph
-from toolkit.client.operation import Operation
-from toolkit.client.python_functions import PythonFunction
-from toolkit.client.tensor import Tensor
+from toolkit.client.structures import nest
 from toolkit.errors import InvalidArgumentError
 from toolkit.graph import dtypes
 from toolkit.graph.dtypes import DType

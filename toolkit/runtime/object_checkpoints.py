@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from toolkit.client import session_stack
-from toolkit.client.base_variable import BaseVariable
+from toolkit.client.construction import session_stack
 from toolkit.client.trackables import Match, Objects, PythonState
+from toolkit.client.variables.base import BaseVariable
 from toolkit.errors import InvalidArgumentError, NotFoundError
 from toolkit.formats import bundle
 from toolkit.formats.bundle import object_graph, storage

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from toolkit.client.elements import GraphElement
+from toolkit.client.construction.elements import GraphElement
 from toolkit.graph.node import Node, Output
 from toolkit.runtime.compiled import CompiledStep
 from toolkit.runtime.feeds import feed_array, placeholder_shape

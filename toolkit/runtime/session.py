@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from schemas import config_pb2, device_attributes_pb2
-from toolkit.client import session_stack
+from toolkit.client.construction import session_stack
 from toolkit.compiler.settings import Settings
 from toolkit.errors import (
     AbortedError,

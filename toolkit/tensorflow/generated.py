@@ -12,9 +12,9 @@ import collections
 from collections.abc import Callable
 from typing import Any
 
-from toolkit.client import create
-from toolkit.client.convert import convert_to_tensor
-from toolkit.client.scopes import name_scope
+from toolkit.client.construction import create
+from toolkit.client.construction.convert import convert_to_tensor
+from toolkit.client.construction.scopes import name_scope
 from toolkit.graph import opdefs
 from toolkit.tensorflow.api import Fact, signature_of
 

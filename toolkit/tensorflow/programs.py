@@ -143,8 +143,8 @@ def build(spec: str, until: str = "session", arguments: list[str] | None = None)
 
 def meta_graph(graph: Any = None) -> Any:
     """The MetaGraph of a graph that a program made, with its collections and its first saver."""
-    from toolkit.client import context
-    from toolkit.client.export import to_meta_graph
+    from toolkit.client.construction import context
+    from toolkit.client.metagraphs.export import to_meta_graph
 
     graph = context.get_default_graph() if graph is None else graph
     savers = graph.extras.get("toolkit.tensorflow.savers", [])

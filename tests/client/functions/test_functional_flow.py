@@ -12,7 +12,7 @@ import pytest
 
 from tests.client.client_programs import tf1_semantics
 from toolkit import tensorflow as ours
-from toolkit.client import control_flow, functional_flow
+from toolkit.client.flow import control_flow, functional_flow
 from toolkit.errors import GraphError, UsageError
 
 X = np.array([[0.3, -0.7], [0.9, 0.1]])

@@ -10,7 +10,7 @@ import numpy as np
 from tests.client.gradient_families.rows import NOT_CONJUGATED, POSITIVE, TWICE_AT_0, WRONG_ALIGNMENT, X, case, floats
 from toolkit import client as gm
 from toolkit.client import ops
-from toolkit.client.tensor import Tensor
+from toolkit.client.construction.tensor import Tensor
 
 # -- special functions ------------------------------------------------------------------------------------
 

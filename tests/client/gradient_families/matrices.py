@@ -11,7 +11,7 @@ import numpy as np
 from tests.client.gradient_families.rows import NO_KERNEL, case
 from toolkit import client as gm
 from toolkit.client import ops
-from toolkit.client.tensor import Tensor
+from toolkit.client.construction.tensor import Tensor
 
 _A = np.array([[0.5, 0.0, -0.3], [0.0, 0.9, 0.0], [0.7, 0.2, 0.0]], np.float32)
 _B = np.array([[0.0, 0.4, 0.6], [-0.8, 0.1, 0.0], [0.3, 0.0, -0.2]], np.float32)

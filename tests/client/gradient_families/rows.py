@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from toolkit.client import ops
-from toolkit.client.tensor import Tensor
+from toolkit.client.construction.tensor import Tensor
 
 RNG = np.random.default_rng(7)
 X = np.array([[0.3, -0.7, 1.2], [0.9, 0.1, -0.4]], np.float32)

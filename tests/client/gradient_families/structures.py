@@ -11,7 +11,7 @@ from tests.client.gradient_families.networks import IMAGE, VOLUME
 from tests.client.gradient_families.rows import X, case, floats
 from toolkit import client as gm
 from toolkit.client import ops
-from toolkit.client.tensor import Tensor
+from toolkit.client.construction.tensor import Tensor
 
 # -- images -----------------------------------------------------------------------------------------------
 

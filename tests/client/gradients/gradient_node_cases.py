@@ -10,7 +10,7 @@ from typing import Any
 
 from toolkit import client as gm
 from toolkit.client import ops
-from toolkit.client.tensor import Tensor
+from toolkit.client.construction.tensor import Tensor
 
 Build = Callable[[], tuple[list[Tensor], list[Tensor]]]
 CASES: dict[str, Build] = {}

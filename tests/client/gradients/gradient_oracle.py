@@ -11,7 +11,7 @@ import numpy as np
 from tests import perturbation
 from toolkit import Session
 from toolkit import client as gm
-from toolkit.client.tensor import IndexedSlices, Tensor
+from toolkit.client.construction.tensor import IndexedSlices, Tensor
 
 Build = Callable[[], tuple[list[Tensor], list[Tensor]]]
 

@@ -26,9 +26,9 @@ from tests.client.numeric_families.rows import Row
 from toolkit import Session
 from toolkit import client as gm
 from toolkit.client import ops
+from toolkit.client.construction.tensor import Tensor
 from toolkit.client.gradients import backprop
 from toolkit.client.gradients.registry import find
-from toolkit.client.tensor import Tensor
 from toolkit.errors import GraphError
 
 #: the step: R's error is then near that of rounding, u / h = h^4

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from tests import perturbation
 from toolkit import client as gm
 from toolkit.client import ops
+from toolkit.client.construction.tensor import IndexedSlices, Tensor
 from toolkit.client.gradients import registry
-from toolkit.client.tensor import IndexedSlices, Tensor
 from toolkit.errors import GraphError
 
 pytestmark = pytest.mark.tensorflow
@@ -110,7 +110,7 @@ def test_reductions(tf: ModuleType, op: str, axes: Any, keep: bool, shape: Any) 
 
     def build() -> tuple[list[Tensor], list[Tensor]]:
         x = gm.placeholder(gm.float32, shape, name="x")
-        from toolkit.client.math_ops import reduction_axes
+        from toolkit.client.math.math_ops import reduction_axes
 
         y = ops.function(op)(x, reduction_axes(x, axes), keep_dims=keep)
         return [y * y], [x]

@@ -12,7 +12,7 @@ from tests.client.client_programs import tf1_semantics
 from tests.client.gradient_families import CASES, measure
 from tests.client.gradients.gradient_oracle import compare, numeric
 from toolkit import client as gm
-from toolkit.client.tensor import Tensor
+from toolkit.client.construction.tensor import Tensor
 
 pytestmark = pytest.mark.tensorflow
 

@@ -11,7 +11,9 @@ import numpy as np
 
 from tests.client.numeric_families.rows import of_version, positive, row, u
 from toolkit import client as gm
-from toolkit.client import create, functional_flow, ops
+from toolkit.client import ops
+from toolkit.client.construction import create
+from toolkit.client.flow import functional_flow
 from toolkit.client.functions.trace import trace
 
 FIRST = "TensorFlow has no second order of loops made of primitives"

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from toolkit.client.context import get_default_graph
+from toolkit.client.construction.context import get_default_graph
 
 BY_ZERO = "the gradient of a product is divided by its factors, in TensorFlow too: there is no second where one is 0"
 RNG = np.random.default_rng(11)

@@ -13,7 +13,7 @@ import pytest
 
 from tests import tolerance
 from toolkit import client as gm
-from toolkit.client import control_flow
+from toolkit.client.flow import control_flow
 from toolkit.runtime.session import Session
 
 ops = gm.ops

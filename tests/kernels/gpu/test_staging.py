@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from toolkit import client as gm
-from toolkit.client.staging import StagingArea
+from toolkit.client.inputs.staging import StagingArea
 from toolkit.errors import InvalidArgumentError, NotFoundError
 from toolkit.kernels.cuda.device import device
 from toolkit.runtime.session import Session

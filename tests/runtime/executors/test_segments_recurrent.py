@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from toolkit import client as gm
-from toolkit.client import rnn, rnn_cell
+from toolkit.client.recurrent import rnn, rnn_cell
 from toolkit.client.seq2seq.attention import LuongAttention
 from toolkit.client.seq2seq.decoder import BasicDecoder, dynamic_decode
 from toolkit.client.seq2seq.helpers import TrainingHelper

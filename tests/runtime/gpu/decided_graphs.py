@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from toolkit import client as gm
-from toolkit.client import functional_flow
-from toolkit.client.tensor_list_array import TensorListArray
+from toolkit.client.flow import functional_flow
+from toolkit.client.flow.tensor_list_array import TensorListArray
 
 X = np.linspace(-1, 1, 12, dtype=np.float32).reshape(4, 3)
 

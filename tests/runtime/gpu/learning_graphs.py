@@ -13,7 +13,9 @@ import numpy as np
 
 from tests.runtime.gpu.decided_graphs import large
 from toolkit import client as gm
-from toolkit.client import functional_flow, initializers, rnn, rnn_cell
+from toolkit.client.flow import functional_flow
+from toolkit.client.recurrent import rnn, rnn_cell
+from toolkit.client.variables import initializers
 
 
 def weights() -> Any:

@@ -16,8 +16,8 @@ from tests.kernels.cuda.assembler import assembled
 from tests.runtime.gpu.decided_graphs import FED, GRAPHS, X, halving, large
 from toolkit import Session
 from toolkit import client as gm
-from toolkit.client import functional_flow
-from toolkit.client.tensor_list_array import TensorListArray
+from toolkit.client.flow import functional_flow
+from toolkit.client.flow.tensor_list_array import TensorListArray
 from toolkit.compiler.backends.cuda.conditionals import arrays as conditional_arrays
 from toolkit.compiler.backends.cuda.conditionals import growing as conditional_growing
 from toolkit.compiler.backends.cuda.conditionals import lists as conditional_lists

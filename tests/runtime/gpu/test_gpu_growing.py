@@ -21,7 +21,7 @@ from tests.runtime.gpu.decided_graphs import X, large
 from tests.runtime.gpu.learning_graphs import COUNTED, GRAPHS, trained, weights
 from tests.runtime.gpu.test_gpu_conditional import CPU, GPU, Steps
 from toolkit import client as gm
-from toolkit.client import functional_flow
+from toolkit.client.flow import functional_flow
 from toolkit.compiler.backends.cuda.conditionals import arrays as conditional_arrays
 from toolkit.compiler.backends.cuda.conditionals import nodes as conditional_nodes
 from toolkit.compiler.backends.cuda.conditionals.list_uses import Capacity

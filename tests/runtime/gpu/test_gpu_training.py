@@ -19,7 +19,7 @@ import pytest
 from tests import perturbation
 from tests.gpu.driver import driver
 from toolkit import client as gm
-from toolkit.client.export import to_meta_graph
+from toolkit.client.metagraphs.export import to_meta_graph
 from toolkit.client.train.adam_relatives import AdaMax
 from toolkit.client.train.by_sign import AddSign, PowerSign
 from toolkit.graph.metagraph import MetaGraph

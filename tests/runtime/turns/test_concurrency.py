@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from tests.patience import HUNG
 from tests.runtime.oracle import Both, our_graph
 from toolkit import client
-from toolkit.client.script_ops import py_func
+from toolkit.client.functions.script_ops import py_func
 from toolkit.errors import CancelledError
 from toolkit.graph.graph import Graph
 from toolkit.runtime.session import Session

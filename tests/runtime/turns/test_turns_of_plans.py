@@ -12,8 +12,8 @@ import pytest
 from tests.patience import HUNG
 from toolkit import Session
 from toolkit import client as gm
-from toolkit.client import queues
-from toolkit.client.script_ops import py_func
+from toolkit.client.functions.script_ops import py_func
+from toolkit.client.inputs import queues
 from toolkit.compiler.turn import Turn
 from toolkit.runtime import planned, turns
 from toolkit.runtime.turns import TURNS

@@ -6,13 +6,14 @@ from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from toolkit.client import array_ops, math_ops
-from toolkit.client.context import get_default_graph
-from toolkit.client.convert import DTypeLike, as_dtype, as_shape, convert_to_tensor
-from toolkit.client.operation import Operation
-from toolkit.client.scopes import name_scope
-from toolkit.client.static_values import static_value
-from toolkit.client.tensor import Tensor, TensorLike
+from toolkit.client.arrays import array_ops
+from toolkit.client.construction.context import get_default_graph
+from toolkit.client.construction.convert import DTypeLike, as_dtype, as_shape, convert_to_tensor
+from toolkit.client.construction.operation import Operation
+from toolkit.client.construction.scopes import name_scope
+from toolkit.client.construction.static_values import static_value
+from toolkit.client.construction.tensor import Tensor, TensorLike
+from toolkit.client.math import math_ops
 from toolkit.errors import ArgumentTypeError, ArgumentValueError
 from toolkit.graph import dtypes
 from toolkit.graph.shape import Shape

@@ -6,11 +6,11 @@ import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from toolkit.client import array_ops
+from toolkit.client.arrays import array_ops
 from toolkit.client.bijectors.base import Bijector
-from toolkit.client.convert import as_shape, constant, convert_to_tensor
-from toolkit.client.static_values import static_value
-from toolkit.client.tensor import Tensor
+from toolkit.client.construction.convert import as_shape, constant, convert_to_tensor
+from toolkit.client.construction.static_values import static_value
+from toolkit.client.construction.tensor import Tensor
 from toolkit.errors import ArgumentValueError
 from toolkit.graph.shape import Shape
 

@@ -6,14 +6,17 @@ from typing import Any
 
 import numpy as np
 
-from toolkit.client import array_ops, math_ops, nn_ops, ops
-from toolkit.client.assertions import assert_less_equal, assert_non_negative, assert_none_equal, assert_positive
+from toolkit.client import ops
+from toolkit.client.arrays import array_ops
 from toolkit.client.bijectors.base import Bijector
-from toolkit.client.control_flow import with_dependencies
-from toolkit.client.convert import constant, convert_to_tensor
+from toolkit.client.checks.assertions import assert_less_equal, assert_non_negative, assert_none_equal, assert_positive
+from toolkit.client.construction.convert import constant, convert_to_tensor
+from toolkit.client.construction.static_values import static_value
+from toolkit.client.construction.tensor import Tensor
 from toolkit.client.distributions.softplus_parameters import softplus_inverse
-from toolkit.client.static_values import static_value
-from toolkit.client.tensor import Tensor
+from toolkit.client.flow.control_flow import with_dependencies
+from toolkit.client.math import math_ops
+from toolkit.client.nn import nn_ops
 from toolkit.errors import ArgumentValueError
 
 

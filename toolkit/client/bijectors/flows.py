@@ -7,15 +7,18 @@ from typing import Any
 
 import numpy as np
 
-from toolkit.client import array_ops, clip_ops, initializers, math_ops, nn_ops
+from toolkit.client.arrays import array_ops
 from toolkit.client.bijectors.base import Bijector
-from toolkit.client.control_flow import while_loop
-from toolkit.client.convert import constant
+from toolkit.client.construction.convert import constant
+from toolkit.client.construction.scopes import name_scope
+from toolkit.client.construction.tensor import Tensor
+from toolkit.client.flow.control_flow import while_loop
 from toolkit.client.layers.core import Dense
 from toolkit.client.layers.normalization import BatchNormalization as NormalizationLayer
-from toolkit.client.scopes import name_scope
-from toolkit.client.templates import make_template
-from toolkit.client.tensor import Tensor
+from toolkit.client.math import clip_ops, math_ops
+from toolkit.client.nn import nn_ops
+from toolkit.client.variables import initializers
+from toolkit.client.variables.templates import make_template
 from toolkit.errors import ArgumentValueError
 
 #: x -> what is added, and the logarithms of what is multiplied with; either may be None

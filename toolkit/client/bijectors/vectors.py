@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
-from toolkit.client import array_ops, math_ops, nn_ops, ops
-from toolkit.client.assertions import assert_equal, assert_none_equal
+from toolkit.client import ops
+from toolkit.client.arrays import array_ops
 from toolkit.client.bijectors.base import Bijector
-from toolkit.client.control_flow import with_dependencies
-from toolkit.client.convert import as_shape, constant, convert_to_tensor
+from toolkit.client.checks.assertions import assert_equal, assert_none_equal
+from toolkit.client.construction.convert import as_shape, constant, convert_to_tensor
+from toolkit.client.construction.static_values import static_value
+from toolkit.client.construction.tensor import Tensor
+from toolkit.client.flow.control_flow import with_dependencies
 from toolkit.client.linear_operators.base import LinearOperator
 from toolkit.client.linear_operators.dense import LinearOperatorFullMatrix, LinearOperatorLowerTriangular
 from toolkit.client.linear_operators.diagonal import LinearOperatorDiag
-from toolkit.client.static_values import static_value
-from toolkit.client.tensor import Tensor
+from toolkit.client.math import math_ops
+from toolkit.client.nn import nn_ops
 from toolkit.errors import ArgumentTypeError, ArgumentValueError
 from toolkit.graph.shape import Shape
 

@@ -16,9 +16,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from toolkit.client import array_ops, ops
-from toolkit.client.context import get_default_graph
-from toolkit.client.tensor import Tensor
+from toolkit.client import ops
+from toolkit.client.arrays import array_ops
+from toolkit.client.construction.context import get_default_graph
+from toolkit.client.construction.tensor import Tensor
 
 UNIDIRECTIONAL, BIDIRECTIONAL = "unidirectional", "bidirectional"
 DIRECTIONS = (UNIDIRECTIONAL, BIDIRECTIONAL)

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, cast
 
-from toolkit.client import array_ops, ops
-from toolkit.client.context import get_default_graph
-from toolkit.client.convert import DTypeLike, as_dtype, as_shape, convert_to_tensor
+from toolkit.client import ops
+from toolkit.client.arrays import array_ops
+from toolkit.client.construction.context import get_default_graph
+from toolkit.client.construction.convert import DTypeLike, as_dtype, as_shape, convert_to_tensor
+from toolkit.client.construction.tensor import Tensor
 from toolkit.client.cudnn.conversions import (
     BIDIRECTIONAL,
     DEVICE,
@@ -28,11 +30,10 @@ from toolkit.client.cudnn.saveables import (
     CudnnRNNReluSaveable,
     CudnnRNNTanhSaveable,
 )
-from toolkit.client.initializers import Constant, glorot_uniform
 from toolkit.client.layers.base import InputSpec, Layer
-from toolkit.client.seeds import get_seed
-from toolkit.client.tensor import Tensor
-from toolkit.client.variable_store import get_variable, get_variable_scope, variable_scope
+from toolkit.client.random.seeds import get_seed
+from toolkit.client.variables.initializers import Constant, glorot_uniform
+from toolkit.client.variables.store import get_variable, get_variable_scope, variable_scope
 from toolkit.graph import dtypes
 
 _TYPES = (dtypes.float16, dtypes.float32, dtypes.float64)

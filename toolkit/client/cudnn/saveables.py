@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from toolkit.client import array_ops
+from toolkit.client.arrays import array_ops
+from toolkit.client.construction.tensor import Tensor
 from toolkit.client.cudnn.conversions import (
     UNIDIRECTIONAL,
     CudnnParamsFormatConverterGRU,
@@ -13,9 +14,8 @@ from toolkit.client.cudnn.conversions import (
     CudnnParamsFormatConverterRelu,
     CudnnParamsFormatConverterTanh,
 )
-from toolkit.client.tensor import Tensor
 from toolkit.client.train.saveables import SaveableObject, SaveSpec, assign_restored
-from toolkit.client.variable_store import VariableScope
+from toolkit.client.variables.store import VariableScope
 
 
 class CudnnLSTMSaveable(SaveableObject):

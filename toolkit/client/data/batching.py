@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-from toolkit.client import nest, ops
-from toolkit.client.convert import as_shape, convert_to_tensor
+from toolkit.client import ops
+from toolkit.client.construction.convert import as_shape, convert_to_tensor
+from toolkit.client.construction.tensor import Tensor
 from toolkit.client.data import structure as structures
 from toolkit.client.data.dataset import Dataset, made_of
 from toolkit.client.data.elements import first_size_of, int64
 from toolkit.client.data.leaves import DatasetLeaf, SparseLeaf, TensorLeaf
-from toolkit.client.tensor import Tensor
+from toolkit.client.structures import nest
 from toolkit.errors import GraphError
 from toolkit.graph import dtypes
 from toolkit.graph.dtypes import DType

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
-from toolkit.client import array_ops, math_ops, nest, ops
-from toolkit.client.convert import convert_to_tensor
-from toolkit.client.create import create_op
+from toolkit.client import ops
+from toolkit.client.arrays import array_ops
+from toolkit.client.construction.convert import convert_to_tensor
+from toolkit.client.construction.create import create_op
+from toolkit.client.construction.tensor import Tensor
 from toolkit.client.data import structure as structures
 from toolkit.client.data.dataset import Dataset, dataset_of
 from toolkit.client.data.leaves import TensorLeaf
 from toolkit.client.data.mapping import map_elements
 from toolkit.client.data.options import Options
 from toolkit.client.data.sources import random_numbers
-from toolkit.client.tensor import Tensor
+from toolkit.client.math import math_ops
+from toolkit.client.structures import nest
 from toolkit.errors import UsageError
 from toolkit.graph import dtypes
 

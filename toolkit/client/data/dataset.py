@@ -6,11 +6,11 @@ import importlib
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from toolkit.client.context import get_default_graph
-from toolkit.client.create import create_op
+from toolkit.client.construction.context import get_default_graph
+from toolkit.client.construction.create import create_op
+from toolkit.client.construction.tensor import Tensor
 from toolkit.client.data import structure as structures
 from toolkit.client.data.options import Options
-from toolkit.client.tensor import Tensor
 from toolkit.errors import UsageError
 from toolkit.graph import dtypes
 

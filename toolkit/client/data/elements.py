@@ -6,16 +6,16 @@ from typing import Any
 
 import numpy as np
 
-from toolkit.client import nest
-from toolkit.client.context import get_default_graph
-from toolkit.client.convert import convert_to_tensor
-from toolkit.client.create import create_op
+from toolkit.client.construction.context import get_default_graph
+from toolkit.client.construction.convert import convert_to_tensor
+from toolkit.client.construction.create import create_op
+from toolkit.client.construction.tensor import Tensor
 from toolkit.client.data import structure as structures
 from toolkit.client.data.dataset import Dataset, dataset_of, made_of
 from toolkit.client.data.options import Options
 from toolkit.client.data.seeds import seed_tensors
 from toolkit.client.data.sources import number_range
-from toolkit.client.tensor import Tensor
+from toolkit.client.structures import nest
 from toolkit.graph import dtypes
 
 #: stands for "as many as there are", or "as the runtime thinks best"
@@ -128,7 +128,7 @@ def enumerated(source: Dataset, start: Any) -> Dataset:
 
 def endless(numbers: Dataset) -> Dataset:
     """Numbers that go to every worker as they are."""
-    from toolkit.client.scopes import name_scope
+    from toolkit.client.construction.scopes import name_scope
 
     with name_scope("RewriteDataset") as scope:
         name = convert_to_tensor("replicate_on_split", dtypes.string, name="rewrite_name")
@@ -145,7 +145,7 @@ def single_element(source: Dataset) -> Any:
 
 def first_size_of(drop_remainder: Any, count: Any) -> int | None:
     """The first size of batches where it is always the same."""
-    from toolkit.client.tensor import Tensor as TensorClass
+    from toolkit.client.construction.tensor import Tensor as TensorClass
 
     if isinstance(drop_remainder, TensorClass) or not drop_remainder:
         return None

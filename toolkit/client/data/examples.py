@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from toolkit.client import parsing
 from toolkit.client.data import mapping
 from toolkit.client.data.dataset import Dataset
 from toolkit.client.data.files import TFRecordDataset, list_files
 from toolkit.client.data.leaves import TensorLeaf
+from toolkit.client.inputs import parsing
 from toolkit.errors import UsageError
 from toolkit.graph import dtypes
 

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
-from toolkit.client import array_ops, control_flow, math_ops, ops
-from toolkit.client.context import get_default_graph
-from toolkit.client.convert import convert_to_tensor
-from toolkit.client.create import create_op
+from toolkit.client import ops
+from toolkit.client.arrays import array_ops
+from toolkit.client.construction.context import get_default_graph
+from toolkit.client.construction.convert import convert_to_tensor
+from toolkit.client.construction.create import create_op
+from toolkit.client.construction.scopes import name_scope
+from toolkit.client.construction.tensor import Tensor
 from toolkit.client.data.dataset import Dataset, dataset_of
 from toolkit.client.data.elements import int64
 from toolkit.client.data.leaves import TensorLeaf
 from toolkit.client.data.mapping import flat_map, parallel_interleave
 from toolkit.client.data.sources import slices_of
-from toolkit.client.scopes import name_scope
-from toolkit.client.tensor import Tensor
+from toolkit.client.flow import control_flow
+from toolkit.client.math import math_ops
 from toolkit.errors import GraphError
 from toolkit.graph import dtypes
 from toolkit.graph.shape import Shape

@@ -13,15 +13,15 @@ from typing import Any
 
 import numpy as np
 
-from toolkit.client import nest
-from toolkit.client.convert import convert_to_tensor
+from toolkit.client.construction.convert import convert_to_tensor
+from toolkit.client.construction.tensor import Tensor
 from toolkit.client.data import structure as structures
 from toolkit.client.data.dataset import Dataset, made_of
 from toolkit.client.data.leaves import Leaf, TensorLeaf
 from toolkit.client.data.mapping import ElementFunction, element_function, flat_map
 from toolkit.client.data.sources import from_tensors
-from toolkit.client.script_ops import py_func
-from toolkit.client.tensor import Tensor
+from toolkit.client.functions.script_ops import py_func
+from toolkit.client.structures import nest
 from toolkit.errors import ArgumentTypeError, GraphmillError
 from toolkit.graph import dtypes
 from toolkit.graph.shape import SCALAR, Shape

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from toolkit.client import math_ops, ops
-from toolkit.client.convert import constant, convert_to_tensor
+from toolkit.client import ops
+from toolkit.client.construction.convert import constant, convert_to_tensor
 from toolkit.client.data.dataset import Dataset, made_of
 from toolkit.client.data.leaves import DatasetLeaf, TensorLeaf
 from toolkit.client.data.mapping import ElementFunction, element_function
 from toolkit.client.data.structure import leaves
+from toolkit.client.math import math_ops
 from toolkit.errors import UsageError
 from toolkit.graph import dtypes
 from toolkit.graph.shape import Shape

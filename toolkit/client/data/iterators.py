@@ -5,16 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 from toolkit.client import ops
-from toolkit.client.context import get_default_graph
-from toolkit.client.convert import convert_to_tensor
-from toolkit.client.create import create_op
+from toolkit.client.construction.context import get_default_graph
+from toolkit.client.construction.convert import convert_to_tensor
+from toolkit.client.construction.create import create_op
+from toolkit.client.construction.operation import Operation
+from toolkit.client.construction.tensor import Tensor
 from toolkit.client.data import structure as structures
 from toolkit.client.data.dataset import Dataset
 from toolkit.client.functions.graph import SelfContainedGraph
 from toolkit.client.functions.trace import function_name, trace
-from toolkit.client.operation import Operation
-from toolkit.client.seeds import get_seed
-from toolkit.client.tensor import Tensor
+from toolkit.client.random.seeds import get_seed
 from toolkit.errors import GraphError
 from toolkit.graph import dtypes
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from toolkit.client import ops
-from toolkit.client.convert import convert_to_tensor
-from toolkit.client.sparse_tensor import SparseTensor
-from toolkit.client.tensor import Tensor
-from toolkit.client.tensor_shape import TensorShape
+from toolkit.client.construction.convert import convert_to_tensor
+from toolkit.client.construction.tensor import Tensor
+from toolkit.client.construction.tensor_shape import TensorShape
+from toolkit.client.sparse.tensor import SparseTensor
 from toolkit.graph import dtypes
 from toolkit.graph.dtypes import DType
 from toolkit.graph.shape import UNKNOWN, Shape

@@ -6,9 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, cast
 
-from toolkit.client import nest
-from toolkit.client.convert import as_dtype, convert_to_tensor
-from toolkit.client.create import create_op
+from toolkit.client.construction.convert import as_dtype, convert_to_tensor
+from toolkit.client.construction.create import create_op
+from toolkit.client.construction.scopes import name_scope
+from toolkit.client.construction.tensor import Tensor
 from toolkit.client.data import structure as structures
 from toolkit.client.data.batching import deterministic_text
 from toolkit.client.data.dataset import Dataset, made_of
@@ -17,8 +18,7 @@ from toolkit.client.data.leaves import DatasetLeaf, TensorLeaf
 from toolkit.client.data.sources import from_tensors
 from toolkit.client.functions.graph import FunctionGraph
 from toolkit.client.functions.trace import TracedFunction, function_name, trace
-from toolkit.client.scopes import name_scope
-from toolkit.client.tensor import Tensor
+from toolkit.client.structures import nest
 from toolkit.errors import GraphError
 from toolkit.graph import dtypes
 from toolkit.graph.attrs import FuncRef

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from toolkit.client import ops
-from toolkit.client.create import create_op
+from toolkit.client.construction.create import create_op
+from toolkit.client.construction.scopes import name_scope
+from toolkit.client.construction.tensor import Tensor
 from toolkit.client.data import structure as structures
 from toolkit.client.data.iterators import Iterator
-from toolkit.client.scopes import name_scope
-from toolkit.client.tensor import Tensor
 
 
 class Optional:

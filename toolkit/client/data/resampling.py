@@ -7,12 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from toolkit.client import array_ops, math_ops, ops, random_ops
-from toolkit.client.convert import convert_to_tensor
+from toolkit.client import ops
+from toolkit.client.arrays import array_ops
+from toolkit.client.construction.convert import convert_to_tensor
+from toolkit.client.construction.static_values import static_value
+from toolkit.client.construction.tensor import Tensor
 from toolkit.client.data.choosing import sample_from_datasets
 from toolkit.client.data.dataset import Dataset
-from toolkit.client.static_values import static_value
-from toolkit.client.tensor import Tensor
+from toolkit.client.math import math_ops
+from toolkit.client.random import random_ops
 from toolkit.graph import dtypes
 
 #: how many elements are counted between two estimates, and what every class is taken to have been seen before

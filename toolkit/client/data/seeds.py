@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from toolkit.client import array_ops, math_ops, ops
-from toolkit.client.convert import constant, convert_to_tensor
-from toolkit.client.scopes import name_scope
-from toolkit.client.seeds import get_seed
-from toolkit.client.tensor import Tensor
+from toolkit.client import ops
+from toolkit.client.arrays import array_ops
+from toolkit.client.construction.convert import constant, convert_to_tensor
+from toolkit.client.construction.scopes import name_scope
+from toolkit.client.construction.tensor import Tensor
+from toolkit.client.math import math_ops
+from toolkit.client.random.seeds import get_seed
 from toolkit.graph import dtypes
 
 _INT32_MAX = 2**31 - 1

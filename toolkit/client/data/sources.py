@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from toolkit.client.convert import as_dtype, convert_to_tensor
-from toolkit.client.create import create_op
+from toolkit.client.construction.convert import as_dtype, convert_to_tensor
+from toolkit.client.construction.create import create_op
+from toolkit.client.construction.tensor import Tensor
 from toolkit.client.data import structure as structures
 from toolkit.client.data.dataset import Dataset, dataset_of, made_of
 from toolkit.client.data.leaves import SparseLeaf, TensorLeaf
 from toolkit.client.data.seeds import seed_tensors
-from toolkit.client.sparse_tensor import SparseTensor
-from toolkit.client.tensor import Tensor
+from toolkit.client.sparse.tensor import SparseTensor
 from toolkit.errors import GraphError
 from toolkit.graph import dtypes
 from toolkit.graph.shape import Shape

@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
-from toolkit.client import nest
-from toolkit.client.context import get_default_graph
-from toolkit.client.convert import as_dtype, as_shape, convert_to_tensor
+from toolkit.client.construction.context import get_default_graph
+from toolkit.client.construction.convert import as_dtype, as_shape, convert_to_tensor
+from toolkit.client.construction.scopes import name_scope
+from toolkit.client.construction.tensor import Tensor
 from toolkit.client.data.leaves import DatasetLeaf, Leaf, SparseLeaf, TensorLeaf
-from toolkit.client.scopes import name_scope
-from toolkit.client.sparse_tensor import SparseTensor
-from toolkit.client.tensor import Tensor
-from toolkit.client.values import SparseTensorValue
+from toolkit.client.sparse.tensor import SparseTensor
+from toolkit.client.structures import nest
+from toolkit.client.structures.values import SparseTensorValue
 from toolkit.errors import UsageError
 from toolkit.graph.dtypes import DType
 from toolkit.graph.shape import UNKNOWN, Shape

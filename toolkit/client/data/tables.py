@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from toolkit.client import nest
-from toolkit.client.convert import as_dtype, constant, convert_to_tensor
-from toolkit.client.create import create_op
+from toolkit.client.construction.convert import as_dtype, constant, convert_to_tensor
+from toolkit.client.construction.create import create_op
+from toolkit.client.construction.tensor import Tensor
 from toolkit.client.data import structure as structures
 from toolkit.client.data.dataset import Dataset
 from toolkit.client.data.elements import int64
 from toolkit.client.data.leaves import TensorLeaf
-from toolkit.client.tensor import Tensor
+from toolkit.client.structures import nest
 from toolkit.errors import GraphmillError
 from toolkit.graph import dtypes
 from toolkit.graph.dtypes import DType

@@ -8,14 +8,16 @@ from typing import Any, Self
 
 import numpy as np
 
-from toolkit.client import array_ops, math_ops, ops
-from toolkit.client.context import get_default_graph
-from toolkit.client.convert import DTypeLike, as_dtype, as_shape, convert_to_tensor
+from toolkit.client import ops
+from toolkit.client.arrays import array_ops
+from toolkit.client.construction.context import get_default_graph
+from toolkit.client.construction.convert import DTypeLike, as_dtype, as_shape, convert_to_tensor
+from toolkit.client.construction.scopes import name_scope
+from toolkit.client.construction.static_values import static_value
+from toolkit.client.construction.tensor import Tensor
 from toolkit.client.distributions import divergence
 from toolkit.client.gradients.common import known_value
-from toolkit.client.scopes import name_scope
-from toolkit.client.static_values import static_value
-from toolkit.client.tensor import Tensor
+from toolkit.client.math import math_ops
 from toolkit.errors import UsageError
 from toolkit.graph import dtypes
 from toolkit.graph.shape import Shape

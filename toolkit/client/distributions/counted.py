@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from toolkit.client import array_ops, math_ops, nn_ops, ops
-from toolkit.client.assertions import assert_less_equal, assert_non_negative, assert_positive
-from toolkit.client.convert import convert_to_tensor
+from toolkit.client import ops
+from toolkit.client.arrays import array_ops
+from toolkit.client.checks.assertions import assert_less_equal, assert_non_negative, assert_positive
+from toolkit.client.construction.convert import convert_to_tensor
+from toolkit.client.construction.scopes import control_dependencies, name_scope
+from toolkit.client.construction.tensor import Tensor
 from toolkit.client.distributions.base import NOT_REPARAMETERIZED
 from toolkit.client.distributions.forms import LogitsDistribution, ScalarDistribution
 from toolkit.client.distributions.heavier_tails import uniform_above_zero
@@ -17,9 +20,9 @@ from toolkit.client.distributions.parameters import (
     salted,
     whole_numbers,
 )
-from toolkit.client.more_random_ops import random_gamma, random_poisson
-from toolkit.client.scopes import control_dependencies, name_scope
-from toolkit.client.tensor import Tensor
+from toolkit.client.math import math_ops
+from toolkit.client.nn import nn_ops
+from toolkit.client.random.more_random_ops import random_gamma, random_poisson
 from toolkit.errors import UsageError
 
 

@@ -4,20 +4,24 @@ from __future__ import annotations
 
 from typing import Any
 
-from toolkit.client import array_ops, math_ops, nn_ops, ops, random_ops, special_ops
-from toolkit.client.assertions import assert_equal, assert_positive
-from toolkit.client.control_flow import with_dependencies
-from toolkit.client.convert import DTypeLike, constant, convert_to_tensor
+from toolkit.client import ops
+from toolkit.client.arrays import array_ops
+from toolkit.client.arrays.masks import sequence_mask
+from toolkit.client.checks.assertions import assert_equal, assert_positive
+from toolkit.client.construction.convert import DTypeLike, constant, convert_to_tensor
+from toolkit.client.construction.scopes import name_scope
+from toolkit.client.construction.tensor import Tensor
 from toolkit.client.distributions.base import NOT_REPARAMETERIZED, Distribution
 from toolkit.client.distributions.divergence import RegisterKL
 from toolkit.client.distributions.forms import ConcentrationDistribution, LogitsDistribution, ScalarDistribution
 from toolkit.client.distributions.gamma import negative_products
 from toolkit.client.distributions.parameters import log_combinations, logits_and_probs, salted, whole_numbers
-from toolkit.client.functional_ops import map_fn
-from toolkit.client.masks import sequence_mask
-from toolkit.client.more_random_ops import random_gamma
-from toolkit.client.scopes import name_scope
-from toolkit.client.tensor import Tensor
+from toolkit.client.flow.control_flow import with_dependencies
+from toolkit.client.flow.functional_ops import map_fn
+from toolkit.client.math import math_ops, special_ops
+from toolkit.client.nn import nn_ops
+from toolkit.client.random import random_ops
+from toolkit.client.random.more_random_ops import random_gamma
 from toolkit.errors import UsageError
 from toolkit.graph import dtypes
 

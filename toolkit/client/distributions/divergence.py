@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from toolkit.client import array_ops, math_ops, ops
-from toolkit.client.control_flow import Assert
-from toolkit.client.scopes import control_dependencies, name_scope
+from toolkit.client import ops
+from toolkit.client.arrays import array_ops
+from toolkit.client.construction.scopes import control_dependencies, name_scope
+from toolkit.client.flow.control_flow import Assert
+from toolkit.client.math import math_ops
 from toolkit.errors import UsageError
 
 #: (distribution, other, name=) -> the divergence

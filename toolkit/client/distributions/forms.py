@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from toolkit.client import array_ops
-from toolkit.client.convert import constant
+from toolkit.client.arrays import array_ops
+from toolkit.client.construction.convert import constant
+from toolkit.client.construction.tensor import Tensor
 from toolkit.client.distributions.base import Distribution
-from toolkit.client.tensor import Tensor
 from toolkit.graph import dtypes
 from toolkit.graph.shape import Shape
 

@@ -8,17 +8,20 @@ from typing import Any
 
 import numpy as np
 
-from toolkit.client import array_ops, math_ops, ops, random_ops, special_ops
-from toolkit.client.assertions import assert_less, assert_near, assert_positive, assert_same_float_dtype
-from toolkit.client.control_flow import with_dependencies
-from toolkit.client.convert import convert_to_tensor
+from toolkit.client import ops
+from toolkit.client.arrays import array_ops
+from toolkit.client.checks.assertions import assert_less, assert_near, assert_positive, assert_same_float_dtype
+from toolkit.client.construction.convert import convert_to_tensor
+from toolkit.client.construction.scopes import control_dependencies, name_scope
+from toolkit.client.construction.tensor import Tensor
 from toolkit.client.distributions.base import FULLY_REPARAMETERIZED, Distribution
 from toolkit.client.distributions.divergence import RegisterKL
 from toolkit.client.distributions.forms import ConcentrationDistribution, ScalarDistribution
 from toolkit.client.distributions.parameters import filled, joined_shape, joined_shape_tensor, salted
-from toolkit.client.more_random_ops import random_gamma
-from toolkit.client.scopes import control_dependencies, name_scope
-from toolkit.client.tensor import Tensor
+from toolkit.client.flow.control_flow import with_dependencies
+from toolkit.client.math import math_ops, special_ops
+from toolkit.client.random import random_ops
+from toolkit.client.random.more_random_ops import random_gamma
 
 
 def _checked_mode(

@@ -7,13 +7,17 @@ from typing import Any
 
 import numpy as np
 
-from toolkit.client import array_ops, math_ops, nn_ops, ops, random_ops
-from toolkit.client.assertions import assert_positive
+from toolkit.client import ops
+from toolkit.client.arrays import array_ops
+from toolkit.client.checks.assertions import assert_positive
+from toolkit.client.construction.scopes import control_dependencies, name_scope
+from toolkit.client.construction.tensor import Tensor
 from toolkit.client.distributions.base import FULLY_REPARAMETERIZED
 from toolkit.client.distributions.location_scale import BroadcastScalars, LocationScale
 from toolkit.client.distributions.parameters import filled
-from toolkit.client.scopes import control_dependencies, name_scope
-from toolkit.client.tensor import Tensor
+from toolkit.client.math import math_ops
+from toolkit.client.nn import nn_ops
+from toolkit.client.random import random_ops
 
 
 def uniform_above_zero(distribution: Any, shape: Tensor, seed: int | None) -> Tensor:

@@ -5,15 +5,18 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from toolkit.client import array_ops, math_ops, nn_ops, ops
-from toolkit.client.assertions import assert_less, assert_positive, assert_same_float_dtype
-from toolkit.client.control_flow import with_dependencies
+from toolkit.client import ops
+from toolkit.client.arrays import array_ops
+from toolkit.client.checks.assertions import assert_less, assert_positive, assert_same_float_dtype
+from toolkit.client.construction.scopes import control_dependencies, name_scope
+from toolkit.client.construction.tensor import Tensor
 from toolkit.client.distributions.base import FULLY_REPARAMETERIZED
 from toolkit.client.distributions.location_scale import BroadcastScalars
 from toolkit.client.distributions.parameters import filled
-from toolkit.client.more_random_ops import random_gamma
-from toolkit.client.scopes import control_dependencies, name_scope
-from toolkit.client.tensor import Tensor
+from toolkit.client.flow.control_flow import with_dependencies
+from toolkit.client.math import math_ops
+from toolkit.client.nn import nn_ops
+from toolkit.client.random.more_random_ops import random_gamma
 
 
 class InverseGamma(BroadcastScalars):

@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from toolkit.client import array_ops, math_ops, ops
-from toolkit.client.convert import as_shape, convert_to_tensor
+from toolkit.client import ops
+from toolkit.client.arrays import array_ops
+from toolkit.client.construction.convert import as_shape, convert_to_tensor
+from toolkit.client.construction.scopes import name_scope
+from toolkit.client.construction.tensor import Tensor, TensorLike
 from toolkit.client.distributions.base import Distribution
-from toolkit.client.scopes import name_scope
-from toolkit.client.tensor import Tensor, TensorLike
+from toolkit.client.math import math_ops
 from toolkit.errors import UsageError
 
 

@@ -7,18 +7,21 @@ from typing import Any
 
 import numpy as np
 
-from toolkit.client import array_ops, math_ops, ops, random_ops, special_ops
-from toolkit.client.assertions import assert_less, assert_positive, assert_same_float_dtype
-from toolkit.client.control_flow import with_dependencies
-from toolkit.client.convert import constant
+from toolkit.client import ops
+from toolkit.client.arrays import array_ops
+from toolkit.client.checks.assertions import assert_less, assert_positive, assert_same_float_dtype
+from toolkit.client.construction.convert import constant
+from toolkit.client.construction.scopes import control_dependencies, name_scope
+from toolkit.client.construction.tensor import Tensor
 from toolkit.client.distributions.base import FULLY_REPARAMETERIZED
 from toolkit.client.distributions.divergence import RegisterKL
 from toolkit.client.distributions.forms import ScalarDistribution
 from toolkit.client.distributions.parameters import filled, joined_shape, joined_shape_tensor, salted
 from toolkit.client.distributions.special import log_cdf_laplace, log_ndtr, ndtr
-from toolkit.client.more_random_ops import random_gamma
-from toolkit.client.scopes import control_dependencies, name_scope
-from toolkit.client.tensor import Tensor
+from toolkit.client.flow.control_flow import with_dependencies
+from toolkit.client.math import math_ops, special_ops
+from toolkit.client.random import random_ops
+from toolkit.client.random.more_random_ops import random_gamma
 
 
 class BroadcastScalars(ScalarDistribution):

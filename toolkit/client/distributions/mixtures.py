@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from toolkit.client import array_ops, math_ops, nn_ops
-from toolkit.client.convert import as_shape
+from toolkit.client.arrays import array_ops
+from toolkit.client.construction.convert import as_shape
+from toolkit.client.construction.tensor import Tensor
 from toolkit.client.distributions.base import NOT_REPARAMETERIZED, Distribution
-from toolkit.client.tensor import Tensor
+from toolkit.client.math import math_ops
+from toolkit.client.nn import nn_ops
 from toolkit.errors import ArgumentValueError
 
 

@@ -5,17 +5,22 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from toolkit.client import array_ops, linalg_ops, math_ops, nn_ops, ops, random_ops
-from toolkit.client.assertions import assert_near
-from toolkit.client.convert import convert_to_tensor
+from toolkit.client import ops
+from toolkit.client.arrays import array_ops
+from toolkit.client.checks.assertions import assert_near
+from toolkit.client.construction.convert import convert_to_tensor
+from toolkit.client.construction.scopes import control_dependencies, name_scope
+from toolkit.client.construction.tensor import Tensor
 from toolkit.client.distributions.base import FULLY_REPARAMETERIZED, Distribution
 from toolkit.client.distributions.divergence import RegisterKL
 from toolkit.client.distributions.parameters import joined_shape, joined_shape_tensor
+from toolkit.client.linalg import linalg_ops
 from toolkit.client.linear_operators.base import LinearOperator
 from toolkit.client.linear_operators.dense import LinearOperatorLowerTriangular
 from toolkit.client.linear_operators.diagonal import LinearOperatorDiag, LinearOperatorScaledIdentity
-from toolkit.client.scopes import control_dependencies, name_scope
-from toolkit.client.tensor import Tensor
+from toolkit.client.math import math_ops
+from toolkit.client.nn import nn_ops
+from toolkit.client.random import random_ops
 from toolkit.errors import UsageError
 
 

@@ -6,18 +6,22 @@ from typing import Any
 
 import numpy as np
 
-from toolkit.client import array_ops, math_ops, nn_ops, ops, random_ops
-from toolkit.client.assertions import assert_positive
-from toolkit.client.convert import DTypeLike
-from toolkit.client.cross_entropy import softmax_cross_entropy
+from toolkit.client import ops
+from toolkit.client.arrays import array_ops
+from toolkit.client.checks.assertions import assert_positive
+from toolkit.client.construction.convert import DTypeLike
+from toolkit.client.construction.scopes import control_dependencies, name_scope
+from toolkit.client.construction.tensor import Tensor
 from toolkit.client.distributions.base import FULLY_REPARAMETERIZED, NOT_REPARAMETERIZED
 from toolkit.client.distributions.divergence import RegisterKL
 from toolkit.client.distributions.forms import LogitsDistribution, ScalarDistribution
 from toolkit.client.distributions.gamma import negative_products
 from toolkit.client.distributions.heavier_tails import Logistic
 from toolkit.client.distributions.parameters import logits_and_probs
-from toolkit.client.scopes import control_dependencies, name_scope
-from toolkit.client.tensor import Tensor
+from toolkit.client.losses.cross_entropy import softmax_cross_entropy
+from toolkit.client.math import math_ops
+from toolkit.client.nn import nn_ops
+from toolkit.client.random import random_ops
 from toolkit.graph import dtypes
 
 

@@ -6,12 +6,15 @@ import hashlib
 from collections.abc import Sequence
 from typing import Any
 
-from toolkit.client import array_ops, math_ops, nn_ops, ops
-from toolkit.client.assertions import assert_equal, assert_less_equal, assert_near, assert_non_negative
-from toolkit.client.control_flow import with_dependencies
-from toolkit.client.convert import constant, convert_to_tensor
-from toolkit.client.scopes import name_scope
-from toolkit.client.tensor import Tensor, TensorLike
+from toolkit.client import ops
+from toolkit.client.arrays import array_ops
+from toolkit.client.checks.assertions import assert_equal, assert_less_equal, assert_near, assert_non_negative
+from toolkit.client.construction.convert import constant, convert_to_tensor
+from toolkit.client.construction.scopes import name_scope
+from toolkit.client.construction.tensor import Tensor, TensorLike
+from toolkit.client.flow.control_flow import with_dependencies
+from toolkit.client.math import math_ops
+from toolkit.client.nn import nn_ops
 from toolkit.errors import UsageError
 from toolkit.graph.dtypes import DType
 from toolkit.graph.shape import Shape, broadcast

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from toolkit.client import array_ops, math_ops
-from toolkit.client.assertions import assert_non_negative
-from toolkit.client.control_flow import with_dependencies
-from toolkit.client.convert import convert_to_tensor
+from toolkit.client.arrays import array_ops
+from toolkit.client.checks.assertions import assert_non_negative
+from toolkit.client.construction.convert import convert_to_tensor
+from toolkit.client.construction.scopes import name_scope
+from toolkit.client.construction.tensor import Tensor
 from toolkit.client.distributions.base import NOT_REPARAMETERIZED, Distribution
 from toolkit.client.distributions.forms import ScalarDistribution
-from toolkit.client.scopes import name_scope
-from toolkit.client.tensor import Tensor
+from toolkit.client.flow.control_flow import with_dependencies
+from toolkit.client.math import math_ops
 from toolkit.errors import ArgumentValueError
 
 

@@ -6,12 +6,15 @@ from typing import Any
 
 import numpy as np
 
-from toolkit.client import array_ops, math_ops, nn_ops, ops
-from toolkit.client.convert import convert_to_tensor
+from toolkit.client import ops
+from toolkit.client.arrays import array_ops
+from toolkit.client.construction.convert import convert_to_tensor
+from toolkit.client.construction.scopes import name_scope
+from toolkit.client.construction.tensor import Tensor, TensorLike
 from toolkit.client.distributions.gamma import Beta, Exponential, Gamma
 from toolkit.client.distributions.location_scale import Laplace, Normal, StudentT
-from toolkit.client.scopes import name_scope
-from toolkit.client.tensor import Tensor, TensorLike
+from toolkit.client.math import math_ops
+from toolkit.client.nn import nn_ops
 
 
 class NormalWithSoftplusScale(Normal):

@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from toolkit.client import array_ops, math_ops
+from toolkit.client.arrays import array_ops
 from toolkit.client.bijectors.elementwise import Identity
-from toolkit.client.convert import as_shape, convert_to_tensor
+from toolkit.client.construction.convert import as_shape, convert_to_tensor
+from toolkit.client.construction.static_values import static_value
+from toolkit.client.construction.tensor import Tensor
 from toolkit.client.distributions.base import Distribution
-from toolkit.client.static_values import static_value
-from toolkit.client.tensor import Tensor
+from toolkit.client.math import math_ops
 from toolkit.errors import ArgumentValueError
 from toolkit.graph import dtypes
 from toolkit.graph.shape import Shape

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple, Protocol, cast
 
-from toolkit.client import array_ops, math_ops, ops, sparse_ops
-from toolkit.client.assertions import assert_positive
-from toolkit.client.control_flow import cond
-from toolkit.client.scopes import control_dependencies, name_scope
-from toolkit.client.sparse_tensor import SparseTensor, convert_to_tensor_or_sparse_tensor
-from toolkit.client.tensor import Tensor
+from toolkit.client import ops
+from toolkit.client.arrays import array_ops
+from toolkit.client.checks.assertions import assert_positive
+from toolkit.client.construction.scopes import control_dependencies, name_scope
+from toolkit.client.construction.tensor import Tensor
+from toolkit.client.flow.control_flow import cond
+from toolkit.client.math import math_ops
+from toolkit.client.sparse import sparse_ops
+from toolkit.client.sparse.tensor import SparseTensor, convert_to_tensor_or_sparse_tensor
 from toolkit.graph import dtypes
 from toolkit.graph.dtypes import DType
 from toolkit.graph.shape import Shape

@@ -8,7 +8,8 @@ from typing import Any, cast
 
 import numpy as np
 
-from toolkit.client import array_ops, math_ops, ops, sparse_ops
+from toolkit.client import ops
+from toolkit.client.arrays import array_ops
 from toolkit.client.feature_columns import vocabularies
 from toolkit.client.feature_columns.base import (
     CategoricalColumn,
@@ -19,8 +20,10 @@ from toolkit.client.feature_columns.base import (
     check_number,
     check_words,
 )
-from toolkit.client.parsing import VarLenFeature
-from toolkit.client.sparse_tensor import SparseTensor, convert_to_tensor_or_sparse_tensor
+from toolkit.client.inputs.parsing import VarLenFeature
+from toolkit.client.math import math_ops
+from toolkit.client.sparse import sparse_ops
+from toolkit.client.sparse.tensor import SparseTensor, convert_to_tensor_or_sparse_tensor
 from toolkit.graph import dtypes
 from toolkit.graph.dtypes import DType
 

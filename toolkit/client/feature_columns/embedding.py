@@ -7,8 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from toolkit.client import array_ops, initializers, math_ops, ops, sparse_ops
-from toolkit.client.embeddings import embedding_lookup_sparse, safe_embedding_lookup_sparse
+from toolkit.client import ops
+from toolkit.client.arrays import array_ops
+from toolkit.client.construction.scopes import name_scope
+from toolkit.client.construction.tensor import Tensor
 from toolkit.client.feature_columns.base import (
     CategoricalColumn,
     DenseColumn,
@@ -19,9 +21,11 @@ from toolkit.client.feature_columns.base import (
 )
 from toolkit.client.feature_columns.categorical import WeightedCategoricalColumn
 from toolkit.client.feature_columns.sequence import SequenceCategoricalColumn, sequence_length
-from toolkit.client.scopes import name_scope
-from toolkit.client.sparse_tensor import SparseTensor
-from toolkit.client.tensor import Tensor
+from toolkit.client.math import math_ops
+from toolkit.client.nn.embeddings import embedding_lookup_sparse, safe_embedding_lookup_sparse
+from toolkit.client.sparse import sparse_ops
+from toolkit.client.sparse.tensor import SparseTensor
+from toolkit.client.variables import initializers
 from toolkit.graph.shape import Shape
 
 

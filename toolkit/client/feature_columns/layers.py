@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from toolkit.client import array_ops, initializers, math_ops, ops, sparse_ops
-from toolkit.client.assertions import assert_equal
-from toolkit.client.context import get_default_graph
-from toolkit.client.embeddings import safe_embedding_lookup_sparse
+from toolkit.client import ops
+from toolkit.client.arrays import array_ops
+from toolkit.client.checks.assertions import assert_equal
+from toolkit.client.construction.context import get_default_graph
+from toolkit.client.construction.scopes import control_dependencies, name_scope
+from toolkit.client.construction.tensor import Tensor
 from toolkit.client.feature_columns.base import (
     CategoricalColumn,
     DenseColumn,
@@ -20,9 +22,11 @@ from toolkit.client.feature_columns.base import (
     number_of_elements,
     sparse_shape,
 )
-from toolkit.client.scopes import control_dependencies, name_scope
-from toolkit.client.tensor import Tensor
-from toolkit.client.variable_store import get_variable, get_variable_scope, variable_scope
+from toolkit.client.math import math_ops
+from toolkit.client.nn.embeddings import safe_embedding_lookup_sparse
+from toolkit.client.sparse import sparse_ops
+from toolkit.client.variables import initializers
+from toolkit.client.variables.store import get_variable, get_variable_scope, variable_scope
 from toolkit.graph import dtypes
 from toolkit.graph.metagraph import GraphKeys
 from toolkit.graph.shape import Shape

@@ -7,7 +7,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, cast
 
-from toolkit.client import array_ops, math_ops, ops
+from toolkit.client import ops
+from toolkit.client.arrays import array_ops
+from toolkit.client.construction.tensor import Tensor
 from toolkit.client.feature_columns.base import (
     CategoricalColumn,
     DenseColumn,
@@ -18,9 +20,9 @@ from toolkit.client.feature_columns.base import (
     check_normalizer,
     check_number,
 )
-from toolkit.client.parsing import FixedLenFeature
-from toolkit.client.sparse_tensor import SparseTensor
-from toolkit.client.tensor import Tensor
+from toolkit.client.inputs.parsing import FixedLenFeature
+from toolkit.client.math import math_ops
+from toolkit.client.sparse.tensor import SparseTensor
 from toolkit.graph import dtypes
 from toolkit.graph.dtypes import DType
 from toolkit.graph.shape import Shape

@@ -6,7 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from toolkit.client import array_ops, math_ops, ops, sparse_ops
+from toolkit.client import ops
+from toolkit.client.arrays import array_ops
+from toolkit.client.construction.scopes import name_scope
+from toolkit.client.construction.tensor import Tensor
 from toolkit.client.feature_columns.base import (
     CategoricalColumn,
     FeatureCache,
@@ -19,10 +22,10 @@ from toolkit.client.feature_columns.base import (
     sparse_shape,
 )
 from toolkit.client.feature_columns.numeric import checked_shape
-from toolkit.client.parsing import VarLenFeature
-from toolkit.client.scopes import name_scope
-from toolkit.client.sparse_tensor import SparseTensor
-from toolkit.client.tensor import Tensor
+from toolkit.client.inputs.parsing import VarLenFeature
+from toolkit.client.math import math_ops
+from toolkit.client.sparse import sparse_ops
+from toolkit.client.sparse.tensor import SparseTensor
 from toolkit.graph import dtypes
 from toolkit.graph.dtypes import DType
 from toolkit.graph.shape import Shape

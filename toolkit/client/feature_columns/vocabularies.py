@@ -7,12 +7,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from toolkit.client import array_ops, math_ops, ops
-from toolkit.client.context import get_default_graph
-from toolkit.client.convert import constant, convert_to_tensor
-from toolkit.client.scopes import device, init_scope, name_scope
-from toolkit.client.sparse_tensor import SparseTensor
-from toolkit.client.tensor import Tensor
+from toolkit.client import ops
+from toolkit.client.arrays import array_ops
+from toolkit.client.construction.context import get_default_graph
+from toolkit.client.construction.convert import constant, convert_to_tensor
+from toolkit.client.construction.scopes import device, init_scope, name_scope
+from toolkit.client.construction.tensor import Tensor
+from toolkit.client.math import math_ops
+from toolkit.client.sparse.tensor import SparseTensor
 from toolkit.graph import dtypes
 from toolkit.graph.dtypes import DType
 from toolkit.graph.metagraph import GraphKeys

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from toolkit.client import nest
-from toolkit.client.convert import convert_to_tensor
-from toolkit.client.leaves import packed_like, tensors_of
-from toolkit.client.tensor import Tensor
-from toolkit.client.type_specs import TensorSpec
+from toolkit.client.construction.convert import convert_to_tensor
+from toolkit.client.construction.tensor import Tensor
+from toolkit.client.structures import nest
+from toolkit.client.structures.leaves import packed_like, tensors_of
+from toolkit.client.structures.type_specs import TensorSpec
 from toolkit.errors import ArgumentTypeError, GraphmillError
 
 

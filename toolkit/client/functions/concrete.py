@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from toolkit.client import nest
-from toolkit.client.context import get_default_graph
-from toolkit.client.create import create_op
+from toolkit.client.construction.context import get_default_graph
+from toolkit.client.construction.create import create_op
+from toolkit.client.construction.graph import Graph
+from toolkit.client.construction.tensor import Tensor
 from toolkit.client.functions.argument_kinds import fitting, packed, places
 from toolkit.client.functions.graph import FunctionGraph
 from toolkit.client.functions.ordering import READ_ONLY, only_read
 from toolkit.client.functions.trace import TracedFunction
-from toolkit.client.graph import Graph
-from toolkit.client.tensor import Tensor
-from toolkit.client.type_specs import TensorSpec
+from toolkit.client.structures import nest
+from toolkit.client.structures.type_specs import TensorSpec
 from toolkit.errors import ArgumentTypeError
 
 

@@ -16,15 +16,15 @@ from dataclasses import replace
 from typing import Any
 
 from schemas import attr_value_pb2, function_pb2
-from toolkit.client import variable_store
-from toolkit.client.context import get_default_graph
-from toolkit.client.convert import as_dtype, convert_to_tensor
+from toolkit.client.construction.context import get_default_graph
+from toolkit.client.construction.convert import as_dtype, convert_to_tensor
+from toolkit.client.construction.graph import Graph
+from toolkit.client.construction.operation import Operation
+from toolkit.client.construction.tensor import Tensor
 from toolkit.client.functions import CALLED
 from toolkit.client.functions.definition import function_def, name_ends
 from toolkit.client.functions.graph import FunctionGraph, may_be_made_again
-from toolkit.client.graph import Graph
-from toolkit.client.operation import Operation
-from toolkit.client.tensor import Tensor
+from toolkit.client.variables import store
 from toolkit.errors import GraphError, UsageError, did_you_mean
 from toolkit.graph import opdefs
 from toolkit.graph.attrs import encode
@@ -32,7 +32,7 @@ from toolkit.graph.dtypes import DType, from_enum
 from toolkit.graph.metagraph import GraphKeys
 from toolkit.graph.shape import UNKNOWN
 
-_VARIABLE_STORE = variable_store.__name__
+_VARIABLE_STORE = store.__name__
 _VARIABLE_COLLECTIONS = (
     GraphKeys.GLOBAL_VARIABLES, GraphKeys.LOCAL_VARIABLES, GraphKeys.METRIC_VARIABLES, GraphKeys.MODEL_VARIABLES,
     GraphKeys.TRAINABLE_VARIABLES, GraphKeys.MOVING_AVERAGE_VARIABLES,
@@ -46,8 +46,8 @@ class _BodyGraph(FunctionGraph):
         super().__init__(name, outer)
         self.seed = None
         self.collections = {key: outer.collections.setdefault(key, []) for key in _VARIABLE_COLLECTIONS}
-        self.extras[_VARIABLE_STORE] = variable_store.function_store(outer, self._variable)
-        self._scope_around = variable_store.scope_of(outer)
+        self.extras[_VARIABLE_STORE] = store.function_store(outer, self._variable)
+        self._scope_around = store.scope_of(outer)
         self._variables_by_value = variables_by_value
 
     @property

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from schemas import function_pb2
-from toolkit.client.operation import Operation
-from toolkit.client.tensor import Tensor
+from toolkit.client.construction.operation import Operation
+from toolkit.client.construction.tensor import Tensor
 from toolkit.graph.dtypes import DType
 from toolkit.graph.node import Output
 

@@ -6,9 +6,9 @@ from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from toolkit.client.graph import Graph
-from toolkit.client.operation import Operation
-from toolkit.client.tensor import Tensor
+from toolkit.client.construction.graph import Graph
+from toolkit.client.construction.operation import Operation
+from toolkit.client.construction.tensor import Tensor
 from toolkit.errors import GraphError
 from toolkit.graph import dtypes, opdefs
 from toolkit.graph.attrs import encode
@@ -17,7 +17,7 @@ from toolkit.graph.metagraph import GraphKeys
 from toolkit.graph.shape import Shape
 
 _SHARED_COLLECTIONS = (GraphKeys.GLOBAL_VARIABLES, GraphKeys.LOCAL_VARIABLES, GraphKeys.TRAINABLE_VARIABLES)
-_VARIABLES = "toolkit.client.variable_store"
+_VARIABLES = "toolkit.client.variables.store"
 _HANDLES = (dtypes.resource, dtypes.variant)
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from toolkit.client.operation import Operation
-from toolkit.client.tensor import Tensor
+from toolkit.client.construction.operation import Operation
+from toolkit.client.construction.tensor import Tensor
 from toolkit.graph import dtypes
 
 #: draw numbers from a state that nobody else sees, so any order will do

@@ -15,18 +15,18 @@ from typing import Any, cast
 
 import numpy as np
 
-from toolkit.client import nest
-from toolkit.client.context import get_default_graph
-from toolkit.client.convert import convert_to_tensor
+from toolkit.client.construction.context import get_default_graph
+from toolkit.client.construction.convert import convert_to_tensor
+from toolkit.client.construction.graph import Graph
+from toolkit.client.construction.operation import Operation
+from toolkit.client.construction.tensor import Tensor
 from toolkit.client.functions.argument_kinds import Place, key_of, like_signature, spec_of, structure_key
 from toolkit.client.functions.concrete import ConcreteFunction
 from toolkit.client.functions.graph import FunctionGraph
 from toolkit.client.functions.trace import Argument, function_name, trace
-from toolkit.client.graph import Graph
-from toolkit.client.leaves import packed_like, tensors_of
-from toolkit.client.operation import Operation
-from toolkit.client.tensor import Tensor
-from toolkit.client.type_specs import TensorSpec
+from toolkit.client.structures import nest
+from toolkit.client.structures.leaves import packed_like, tensors_of
+from toolkit.client.structures.type_specs import TensorSpec
 from toolkit.errors import ArgumentTypeError, ArgumentValueError, GraphmillError
 from toolkit.graph.metagraph import GraphKeys
 from toolkit.graph.shape import Shape

@@ -8,14 +8,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from toolkit.client import array_ops, nest, ops
-from toolkit.client.context import get_default_graph
-from toolkit.client.convert import convert_to_tensor
+from toolkit.client import ops
+from toolkit.client.arrays import array_ops
+from toolkit.client.construction.context import get_default_graph
+from toolkit.client.construction.convert import convert_to_tensor
+from toolkit.client.construction.operation import Operation
+from toolkit.client.construction.tensor import IndexedSlices, Tensor
 from toolkit.client.functions.definition import function_def, name_ends
 from toolkit.client.functions.graph import FunctionGraph
 from toolkit.client.functions.ordering import put_in_order
-from toolkit.client.operation import Operation
-from toolkit.client.tensor import IndexedSlices, Tensor
+from toolkit.client.structures import nest
 from toolkit.errors import UsageError
 from toolkit.graph.attrs import FuncRef, encode
 from toolkit.graph.dtypes import DType

@@ -6,14 +6,16 @@ from typing import Any
 
 import numpy as np
 
-from toolkit.client import array_ops, math_ops, ops
-from toolkit.client.control_flow_context import output_context
-from toolkit.client.convert import constant, convert_to_tensor
+from toolkit.client import ops
+from toolkit.client.arrays import array_ops
+from toolkit.client.construction.convert import constant, convert_to_tensor
+from toolkit.client.construction.operation import Operation
+from toolkit.client.construction.scopes import colocate_with
+from toolkit.client.construction.tensor import IndexedSlices, Tensor
+from toolkit.client.flow.contexts import output_context
 from toolkit.client.gradients.common import known_value, shape_of
 from toolkit.client.gradients.registry import Gradient, gradient, no_gradient
-from toolkit.client.operation import Operation
-from toolkit.client.scopes import colocate_with
-from toolkit.client.tensor import IndexedSlices, Tensor
+from toolkit.client.math import math_ops
 from toolkit.errors import GraphError
 from toolkit.graph import dtypes
 

@@ -14,15 +14,16 @@ from typing import Any
 
 import numpy as np
 
-from toolkit.client import array_ops, math_ops
-from toolkit.client.context import get_default_graph
-from toolkit.client.convert import constant, convert_to_tensor
-from toolkit.client.create import graph_of
+from toolkit.client.arrays import array_ops
+from toolkit.client.construction.context import get_default_graph
+from toolkit.client.construction.convert import constant, convert_to_tensor
+from toolkit.client.construction.create import graph_of
+from toolkit.client.construction.operation import Operation
+from toolkit.client.construction.tensor import IndexedSlices, Tensor, TensorLike
 from toolkit.client.gradients import loops
 from toolkit.client.gradients.common import gradients_of
 from toolkit.client.gradients.registry import Gradient, GradientEntry, find, is_computed_anew
-from toolkit.client.operation import Operation
-from toolkit.client.tensor import IndexedSlices, Tensor, TensorLike
+from toolkit.client.math import math_ops
 from toolkit.errors import GraphError, GraphmillError, UsageError
 from toolkit.graph import dtypes
 from toolkit.graph.dtypes import DType
@@ -138,8 +139,8 @@ def hessians(
 
 def _second(first: Tensor, x: Tensor, options: dict[str, Any]) -> Tensor:
     """All second derivatives, by one gradient of a gradient's element in each iteration of a loop."""
-    from toolkit.client.control_flow import while_loop
-    from toolkit.client.tensor_array import TensorArray
+    from toolkit.client.flow.control_flow import while_loop
+    from toolkit.client.flow.tensor_array import TensorArray
 
     flat = array_ops.reshape(first, [-1])
     count = array_ops.size(x)
@@ -374,7 +375,7 @@ class _Walk:
                     node=op.name,
                 )
             if self.gate and sum(grad is not None for grad in in_grads) > 1:
-                from toolkit.client import control_flow
+                from toolkit.client.flow import control_flow
 
                 with graph.device(None), graph.colocate_with(None, ignore_existing=True):
                     in_grads = control_flow.tuple_(in_grads)

@@ -6,8 +6,10 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Any
 
-from toolkit.client import array_ops, math_ops, ops
-from toolkit.client.tensor import Tensor
+from toolkit.client import ops
+from toolkit.client.arrays import array_ops
+from toolkit.client.construction.tensor import Tensor
+from toolkit.client.math import math_ops
 from toolkit.graph.shape import Shape
 
 #: the scopes of the calls of `gradients` under way, the innermost last

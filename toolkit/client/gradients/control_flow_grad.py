@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from toolkit.client import flow_ops, ops
-from toolkit.client.context import get_default_graph
-from toolkit.client.control_flow import add_back_edge
-from toolkit.client.control_flow_context import CondContext, WhileContext, output_context
-from toolkit.client.convert import convert_to_tensor
+from toolkit.client import ops
+from toolkit.client.construction.context import get_default_graph
+from toolkit.client.construction.convert import convert_to_tensor
+from toolkit.client.construction.operation import Operation
+from toolkit.client.construction.tensor import IndexedSlices, Tensor
+from toolkit.client.flow import flow_ops
+from toolkit.client.flow.contexts import CondContext, WhileContext, output_context
+from toolkit.client.flow.control_flow import add_back_edge
 from toolkit.client.gradients import loops
 from toolkit.client.gradients.registry import Gradient, gradient, no_gradient
-from toolkit.client.operation import Operation
-from toolkit.client.tensor import IndexedSlices, Tensor
 from toolkit.errors import GraphError
 from toolkit.graph import dtypes
 

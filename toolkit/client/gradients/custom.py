@@ -8,14 +8,15 @@ import itertools
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar, cast
 
-from toolkit.client import nest, ops
-from toolkit.client.base_variable import BaseVariable
-from toolkit.client.context import get_default_graph
-from toolkit.client.convert import convert_to_tensor
+from toolkit.client import ops
+from toolkit.client.construction.context import get_default_graph
+from toolkit.client.construction.convert import convert_to_tensor
+from toolkit.client.construction.operation import Operation
+from toolkit.client.construction.tensor import Tensor
 from toolkit.client.gradients.registry import Gradient, gradient, no_gradient
-from toolkit.client.operation import Operation
-from toolkit.client.tensor import Tensor
-from toolkit.client.variable_collections import global_variables, local_variables
+from toolkit.client.structures import nest
+from toolkit.client.variables.base import BaseVariable
+from toolkit.client.variables.by_collection import global_variables, local_variables
 from toolkit.errors import GraphError, UsageError
 
 F = TypeVar("F", bound=Callable[..., Any])

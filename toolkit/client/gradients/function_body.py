@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from toolkit.client import array_ops, ops
-from toolkit.client.convert import convert_to_tensor
+from toolkit.client import ops
+from toolkit.client.arrays import array_ops
+from toolkit.client.construction.convert import convert_to_tensor
+from toolkit.client.construction.graph import Graph
+from toolkit.client.construction.operation import Operation
+from toolkit.client.construction.tensor import Tensor
 from toolkit.client.functions.definition import function_def, unique
-from toolkit.client.graph import Graph
-from toolkit.client.importing import import_graph_def
-from toolkit.client.operation import Operation
-from toolkit.client.tensor import Tensor
+from toolkit.client.metagraphs.importing import import_graph_def
 from toolkit.errors import GraphError
 from toolkit.graph import dtypes
 from toolkit.graph.attrs import FuncRef

@@ -11,15 +11,17 @@ from collections.abc import Sequence
 from typing import Any
 
 from schemas import function_pb2
-from toolkit.client import array_ops, math_ops, ops
-from toolkit.client.context import get_default_graph
-from toolkit.client.convert import constant, convert_to_tensor
+from toolkit.client import ops
+from toolkit.client.arrays import array_ops
+from toolkit.client.construction.context import get_default_graph
+from toolkit.client.construction.convert import constant, convert_to_tensor
+from toolkit.client.construction.operation import Operation
+from toolkit.client.construction.tensor import Tensor
 from toolkit.client.functions import CALLED
 from toolkit.client.functions.defined import DefinedFunction
 from toolkit.client.gradients.function_body import Derivative, OpenFunction, differentiate, write_function
 from toolkit.client.gradients.registry import CALL_BY_NAME, Gradient, gradient
-from toolkit.client.operation import Operation
-from toolkit.client.tensor import Tensor
+from toolkit.client.math import math_ops
 from toolkit.errors import GraphError
 from toolkit.graph import dtypes
 from toolkit.graph.attrs import FuncRef

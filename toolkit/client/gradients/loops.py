@@ -7,9 +7,14 @@ Learning, arXiv 1805.01772, section 5). Loop invariants need no stack: they ente
 
 from __future__ import annotations
 
-from toolkit.client import array_ops, flow_ops, math_ops, ops
-from toolkit.client.context import get_default_graph
-from toolkit.client.control_flow_context import (
+from toolkit.client import ops
+from toolkit.client.arrays import array_ops
+from toolkit.client.construction.context import get_default_graph
+from toolkit.client.construction.convert import constant
+from toolkit.client.construction.operation import Operation
+from toolkit.client.construction.tensor import IndexedSlices, Tensor
+from toolkit.client.flow import flow_ops
+from toolkit.client.flow.contexts import (
     CondContext,
     ControlFlowContext,
     WhileContext,
@@ -18,9 +23,7 @@ from toolkit.client.control_flow_context import (
     is_loop_switch,
     output_context,
 )
-from toolkit.client.convert import constant
-from toolkit.client.operation import Operation
-from toolkit.client.tensor import IndexedSlices, Tensor
+from toolkit.client.math import math_ops
 from toolkit.errors import GraphError
 from toolkit.graph import dtypes
 from toolkit.graph.node import SWITCH_OPS

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from toolkit.client import array_ops, math_ops, nn_ops, ops
+from toolkit.client import ops
+from toolkit.client.arrays import array_ops
+from toolkit.client.construction.operation import Operation
+from toolkit.client.construction.scopes import control_dependencies
+from toolkit.client.construction.tensor import Tensor
 from toolkit.client.gradients.common import broadcast_mul, reduce_broadcast
 from toolkit.client.gradients.registry import Gradient, gradient, no_gradient
-from toolkit.client.operation import Operation
-from toolkit.client.scopes import control_dependencies
-from toolkit.client.tensor import Tensor
+from toolkit.client.math import math_ops
+from toolkit.client.nn import nn_ops
 
 no_gradient(
     "InTopK", "InTopKV2", "LearnedUnigramCandidateSampler", "UniformCandidateSampler", "LogUniformCandidateSampler",

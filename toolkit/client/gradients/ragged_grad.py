@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from toolkit.client import array_ops, math_ops, ops
+from toolkit.client import ops
+from toolkit.client.arrays import array_ops
+from toolkit.client.construction.operation import Operation
+from toolkit.client.construction.tensor import IndexedSlices, Tensor
 from toolkit.client.gradients.registry import Gradient, gradient, no_gradient
-from toolkit.client.operation import Operation
-from toolkit.client.tensor import IndexedSlices, Tensor
+from toolkit.client.math import math_ops
 
 no_gradient("RaggedRange")
 

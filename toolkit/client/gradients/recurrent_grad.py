@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from toolkit.client import ops
+from toolkit.client.construction.operation import Operation
+from toolkit.client.construction.tensor import Tensor
 from toolkit.client.gradients.registry import Gradient, gradient
-from toolkit.client.operation import Operation
-from toolkit.client.tensor import Tensor
 from toolkit.errors import GraphError
 
 _ATTRS = ("rnn_mode", "input_mode", "direction", "dropout", "seed", "seed2")

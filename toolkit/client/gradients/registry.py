@@ -17,9 +17,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from toolkit.client.construction.operation import Operation
+from toolkit.client.construction.tensor import IndexedSlices, Tensor
 from toolkit.client.functions import CALLED
-from toolkit.client.operation import Operation
-from toolkit.client.tensor import IndexedSlices, Tensor
 from toolkit.errors import RegisteredError
 from toolkit.graph import arity, opdefs, plugins
 

@@ -10,13 +10,15 @@ import math
 
 import numpy as np
 
-from toolkit.client import array_ops, math_ops, ops
-from toolkit.client.clip_ops import clip_by_value
-from toolkit.client.convert import constant
+from toolkit.client import ops
+from toolkit.client.arrays import array_ops
+from toolkit.client.construction.convert import constant
+from toolkit.client.construction.operation import Operation
+from toolkit.client.construction.tensor import Tensor
 from toolkit.client.gradients.common import reduce_broadcast
 from toolkit.client.gradients.registry import Gradient, gradient
-from toolkit.client.operation import Operation
-from toolkit.client.tensor import Tensor
+from toolkit.client.math import math_ops
+from toolkit.client.math.clip_ops import clip_by_value
 
 
 @gradient("StatelessParameterizedTruncatedNormal")

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from toolkit.client.context import get_default_graph
+from toolkit.client.construction.context import get_default_graph
+from toolkit.client.construction.operation import Operation
+from toolkit.client.functions.python_functions import PythonFunction, find
+from toolkit.client.functions.script_ops import call_python
 from toolkit.client.gradients.registry import Gradient, gradient
-from toolkit.client.operation import Operation
-from toolkit.client.python_functions import PythonFunction, find
-from toolkit.client.script_ops import call_python
 from toolkit.errors import GraphError
 
 

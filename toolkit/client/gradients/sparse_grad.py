@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from toolkit.client import array_ops, math_ops, ops
+from toolkit.client import ops
+from toolkit.client.arrays import array_ops
+from toolkit.client.construction.operation import Operation
+from toolkit.client.construction.tensor import Tensor
 from toolkit.client.gradients.common import conj
 from toolkit.client.gradients.registry import Gradient, gradient, no_gradient
-from toolkit.client.operation import Operation
-from toolkit.client.tensor import Tensor
+from toolkit.client.math import math_ops
 from toolkit.errors import GraphError
 from toolkit.graph import dtypes
 

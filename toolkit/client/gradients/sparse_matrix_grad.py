@@ -7,10 +7,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from toolkit.client import array_ops, linalg_ops, math_ops, ops
+from toolkit.client import ops
+from toolkit.client.arrays import array_ops
+from toolkit.client.construction.operation import Operation
+from toolkit.client.construction.tensor import Tensor
 from toolkit.client.gradients.registry import Gradient, gradient
-from toolkit.client.operation import Operation
-from toolkit.client.tensor import Tensor
+from toolkit.client.linalg import linalg_ops
+from toolkit.client.math import math_ops
 from toolkit.errors import GraphError
 from toolkit.graph.dtypes import DType
 

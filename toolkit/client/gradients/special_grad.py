@@ -7,13 +7,15 @@ from collections.abc import Callable
 
 import numpy as np
 
-from toolkit.client import array_ops, math_ops, ops
-from toolkit.client.convert import constant
+from toolkit.client import ops
+from toolkit.client.arrays import array_ops
+from toolkit.client.construction.convert import constant
+from toolkit.client.construction.operation import Operation
+from toolkit.client.construction.scopes import control_dependencies
+from toolkit.client.construction.tensor import Tensor
 from toolkit.client.gradients.common import reduce_broadcast, shape_of
 from toolkit.client.gradients.registry import Gradient, gradient
-from toolkit.client.operation import Operation
-from toolkit.client.scopes import control_dependencies
-from toolkit.client.tensor import Tensor
+from toolkit.client.math import math_ops
 
 
 def _like(value: float, x: Tensor) -> Tensor:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from toolkit.client import array_ops, ops
-from toolkit.client.convert import convert_to_tensor
+from toolkit.client import ops
+from toolkit.client.arrays import array_ops
+from toolkit.client.construction.convert import convert_to_tensor
+from toolkit.client.construction.operation import Operation
+from toolkit.client.construction.tensor import IndexedSlices
 from toolkit.client.gradients.registry import Gradient, gradient, no_gradient
-from toolkit.client.operation import Operation
-from toolkit.client.tensor import IndexedSlices
 from toolkit.graph import dtypes
 
 no_gradient(

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from toolkit.client import array_ops, ops
+from toolkit.client import ops
+from toolkit.client.arrays import array_ops
+from toolkit.client.construction.operation import Operation
+from toolkit.client.construction.scopes import colocate_with, control_dependencies
+from toolkit.client.construction.tensor import Tensor
+from toolkit.client.flow.tensor_array import TensorArray
 from toolkit.client.gradients.common import gradient_source
 from toolkit.client.gradients.registry import Gradient, gradient, no_gradient
-from toolkit.client.operation import Operation
-from toolkit.client.scopes import colocate_with, control_dependencies
-from toolkit.client.tensor import Tensor
-from toolkit.client.tensor_array import TensorArray
 from toolkit.errors import GraphError
 
 _VERSIONS = ("", "V2", "V3")

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from toolkit.client import array_ops, ops
-from toolkit.client.convert import constant
+from toolkit.client import ops
+from toolkit.client.arrays import array_ops
+from toolkit.client.construction.convert import constant
+from toolkit.client.construction.operation import Operation
+from toolkit.client.construction.tensor import Tensor
 from toolkit.client.gradients.registry import Gradient, gradient, no_gradient
-from toolkit.client.operation import Operation
-from toolkit.client.tensor import Tensor
 
 no_gradient("TensorListConcatLists", "TensorListElementShape", "TensorListLength", "TensorListPushBackBatch")
 

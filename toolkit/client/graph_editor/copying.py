@@ -8,12 +8,12 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from schemas import attr_value_pb2
-from toolkit.client.graph import Graph
+from toolkit.client.construction.graph import Graph
+from toolkit.client.construction.operation import Operation
+from toolkit.client.construction.tensor import Tensor
 from toolkit.client.graph_editor.elements import ControlOutputs, make_list_of_t, make_placeholder_from_tensor, plain
 from toolkit.client.graph_editor.views import SubGraphView, sgv
 from toolkit.client.graph_editor.walks import get_walks_intersection_ops
-from toolkit.client.operation import Operation
-from toolkit.client.tensor import Tensor
 from toolkit.errors import ArgumentTypeError, ArgumentValueError
 
 #: collections that programs know by these names whatever the scope is; those of their own are in the copy's scope

@@ -8,10 +8,10 @@ import re
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from toolkit.client import context
-from toolkit.client.graph import Graph
-from toolkit.client.operation import Operation
-from toolkit.client.tensor import Tensor
+from toolkit.client.construction import context
+from toolkit.client.construction.graph import Graph
+from toolkit.client.construction.operation import Operation
+from toolkit.client.construction.tensor import Tensor
 from toolkit.errors import ArgumentTypeError, ArgumentValueError, UsageError
 
 
@@ -218,7 +218,7 @@ def make_placeholder_from_tensor(t: Any, scope: str | None = None, prefix: str =
 
 def ph(dtype: Any, shape: Any = None, scope: str | None = None, prefix: str = "geph") -> Tensor:
     """A placeholder, whose name begins at the root."""
-    from toolkit.client.array_ops import placeholder
+    from toolkit.client.arrays.array_ops import placeholder
 
     name = placeholder_name(scope=scope, prefix=prefix).rstrip("/")
     with context.get_default_graph().name_scope(None):

@@ -6,9 +6,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from toolkit.client.construction.operation import Operation
+from toolkit.client.construction.tensor import Tensor
 from toolkit.client.graph_editor.elements import check_one_graph, make_list_of_op, make_list_of_t, takers
-from toolkit.client.operation import Operation
-from toolkit.client.tensor import Tensor
 from toolkit.errors import ArgumentTypeError, ArgumentValueError
 
 

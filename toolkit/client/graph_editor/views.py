@@ -7,7 +7,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from toolkit.client.graph import Graph
+from toolkit.client.construction.graph import Graph
+from toolkit.client.construction.operation import Operation
+from toolkit.client.construction.tensor import Tensor
 from toolkit.client.graph_editor.elements import (
     can_be_regex,
     check_one_graph,
@@ -21,8 +23,6 @@ from toolkit.client.graph_editor.elements import (
     unique,
 )  # fmt: skip
 from toolkit.client.graph_editor.walks import compute_boundary_ts
-from toolkit.client.operation import Operation
-from toolkit.client.tensor import Tensor
 from toolkit.errors import ArgumentTypeError, ArgumentValueError
 
 _OF_TENSORS, _OF_OPERATIONS = "(?#ts)", "(?#ops)"

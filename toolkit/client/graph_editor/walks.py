@@ -7,6 +7,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
+from toolkit.client.construction.operation import Operation
+from toolkit.client.construction.tensor import Tensor
 from toolkit.client.graph_editor.elements import (
     ControlOutputs,
     get_consuming_ops,
@@ -17,8 +19,6 @@ from toolkit.client.graph_editor.elements import (
     takers,
     unique,
 )  # fmt: skip
-from toolkit.client.operation import Operation
-from toolkit.client.tensor import Tensor
 from toolkit.errors import ArgumentTypeError, ArgumentValueError
 
 

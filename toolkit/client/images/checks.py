@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from toolkit.client import array_ops
-from toolkit.client.assertions import assert_equal, assert_greater_equal, assert_positive
-from toolkit.client.control_flow import Assert, with_dependencies
-from toolkit.client.tensor import Tensor
+from toolkit.client.arrays import array_ops
+from toolkit.client.checks.assertions import assert_equal, assert_greater_equal, assert_positive
+from toolkit.client.construction.tensor import Tensor
+from toolkit.client.flow.control_flow import Assert, with_dependencies
 
 #: what asserts of the graph say; TensorFlow's graphs have these texts
 _POSITIVE = "inner 3 dims of 'image.shape' must be > 0."

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from toolkit.client import array_ops, linalg_ops
-from toolkit.client.convert import convert_to_tensor
+from toolkit.client.arrays import array_ops
+from toolkit.client.construction.convert import convert_to_tensor
+from toolkit.client.construction.scopes import name_scope
+from toolkit.client.construction.tensor import Tensor, TensorLike
 from toolkit.client.images.checks import checked_gray
 from toolkit.client.images.value_types import convert_image_dtype
-from toolkit.client.scopes import name_scope
-from toolkit.client.tensor import Tensor, TensorLike
+from toolkit.client.linalg import linalg_ops
 from toolkit.graph import dtypes
 from toolkit.graph.shape import UNKNOWN
 

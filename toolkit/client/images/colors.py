@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from toolkit.client import array_ops, math_ops, ops, random_ops
-from toolkit.client.control_flow import with_dependencies
-from toolkit.client.convert import constant, convert_to_tensor
+from toolkit.client import ops
+from toolkit.client.arrays import array_ops
+from toolkit.client.construction.convert import constant, convert_to_tensor
+from toolkit.client.construction.scopes import name_scope
+from toolkit.client.construction.tensor import Tensor, TensorLike
+from toolkit.client.flow.control_flow import with_dependencies
 from toolkit.client.images.checks import check, checked
 from toolkit.client.images.value_types import as_floats, convert_image_dtype
-from toolkit.client.scopes import name_scope
-from toolkit.client.tensor import Tensor, TensorLike
+from toolkit.client.math import math_ops
+from toolkit.client.random import random_ops
 from toolkit.graph import dtypes
 
 #: the axes of one picture, as per_image_standardization lists them

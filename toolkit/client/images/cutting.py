@@ -5,14 +5,17 @@ from __future__ import annotations
 import builtins
 from typing import Any
 
-from toolkit.client import array_ops, math_ops, ops, random_ops
-from toolkit.client.casts import limits
-from toolkit.client.control_flow import Assert, with_dependencies
-from toolkit.client.convert import convert_to_tensor
+from toolkit.client import ops
+from toolkit.client.arrays import array_ops
+from toolkit.client.construction.convert import convert_to_tensor
+from toolkit.client.construction.scopes import name_scope
+from toolkit.client.construction.static_values import static_value
+from toolkit.client.construction.tensor import Tensor, TensorLike
+from toolkit.client.flow.control_flow import Assert, with_dependencies
 from toolkit.client.images.checks import as_batch, at_least_3d, check, sizes
-from toolkit.client.scopes import name_scope
-from toolkit.client.static_values import static_value
-from toolkit.client.tensor import Tensor, TensorLike
+from toolkit.client.math import math_ops
+from toolkit.client.math.casts import limits
+from toolkit.client.random import random_ops
 from toolkit.graph import dtypes
 
 

@@ -6,11 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from toolkit.client import array_ops, math_ops, ops
-from toolkit.client.convert import constant
-from toolkit.client.convolutions import depthwise_conv2d
-from toolkit.client.scopes import name_scope
-from toolkit.client.tensor import Tensor, TensorLike
+from toolkit.client import ops
+from toolkit.client.arrays import array_ops
+from toolkit.client.construction.convert import constant
+from toolkit.client.construction.scopes import name_scope
+from toolkit.client.construction.tensor import Tensor, TensorLike
+from toolkit.client.math import math_ops
+from toolkit.client.nn.convolutions import depthwise_conv2d
 from toolkit.graph.shape import UNKNOWN
 
 #: Sobel's operator, down and to the right

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from toolkit.client import ops
-from toolkit.client.convert import DTypeLike, as_dtype, convert_to_tensor
+from toolkit.client.construction.convert import DTypeLike, as_dtype, convert_to_tensor
+from toolkit.client.construction.scopes import name_scope
+from toolkit.client.construction.tensor import Tensor, TensorLike
 from toolkit.client.images.value_types import convert_image_dtype
-from toolkit.client.scopes import name_scope
-from toolkit.client.tensor import Tensor, TensorLike
 from toolkit.graph import dtypes
 
 #: what the op decodes into; other types are made of the widest

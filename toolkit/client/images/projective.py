@@ -6,10 +6,12 @@ A transform [a0, a1, a2, b0, b1, b2, c0, c1] says where the pixel (x, y) of the 
 
 from __future__ import annotations
 
-from toolkit.client import array_ops, math_ops, ops
-from toolkit.client.convert import constant, convert_to_tensor
-from toolkit.client.scopes import name_scope
-from toolkit.client.tensor import Tensor, TensorLike
+from toolkit.client import ops
+from toolkit.client.arrays import array_ops
+from toolkit.client.construction.convert import constant, convert_to_tensor
+from toolkit.client.construction.scopes import name_scope
+from toolkit.client.construction.tensor import Tensor, TensorLike
+from toolkit.client.math import math_ops
 from toolkit.graph import dtypes
 
 #: types of pixels that ImageProjectiveTransformV2 knows

@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from toolkit.client import array_ops, math_ops, ops
-from toolkit.client.control_flow import with_dependencies
-from toolkit.client.convert import convert_to_tensor
+from toolkit.client import ops
+from toolkit.client.arrays import array_ops
+from toolkit.client.construction.convert import convert_to_tensor
+from toolkit.client.construction.scopes import name_scope
+from toolkit.client.construction.static_values import static_value
+from toolkit.client.construction.tensor import Tensor, TensorLike
+from toolkit.client.flow.control_flow import with_dependencies
 from toolkit.client.images.checks import as_batch, sizes
 from toolkit.client.images.cutting import larger, pad_to_bounding_box, targets
-from toolkit.client.scopes import name_scope
-from toolkit.client.static_values import static_value
-from toolkit.client.tensor import Tensor, TensorLike
+from toolkit.client.math import math_ops
 from toolkit.errors import GraphmillError
 from toolkit.graph import dtypes
 from toolkit.graph.shape import Shape

@@ -6,13 +6,16 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from toolkit.client import array_ops, math_ops, nn_ops, ops
-from toolkit.client.control_flow import Assert, cond
-from toolkit.client.convert import constant, convert_to_tensor
-from toolkit.client.convolutions import depthwise_conv2d
+from toolkit.client import ops
+from toolkit.client.arrays import array_ops
+from toolkit.client.construction.convert import constant, convert_to_tensor
+from toolkit.client.construction.scopes import control_dependencies, name_scope
+from toolkit.client.construction.tensor import Tensor, TensorLike
+from toolkit.client.flow.control_flow import Assert, cond
 from toolkit.client.images.value_types import convert_image_dtype
-from toolkit.client.scopes import control_dependencies, name_scope
-from toolkit.client.tensor import Tensor, TensorLike
+from toolkit.client.math import math_ops
+from toolkit.client.nn import nn_ops
+from toolkit.client.nn.convolutions import depthwise_conv2d
 from toolkit.graph import dtypes
 
 #: the weights of five scales in the paper

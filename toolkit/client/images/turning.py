@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from toolkit.client import array_ops, math_ops, ops, random_ops
-from toolkit.client.control_flow import case, cond
-from toolkit.client.convert import convert_to_tensor
+from toolkit.client import ops
+from toolkit.client.arrays import array_ops
+from toolkit.client.construction.convert import convert_to_tensor
+from toolkit.client.construction.scopes import name_scope
+from toolkit.client.construction.tensor import Tensor, TensorLike
+from toolkit.client.flow.control_flow import case, cond
 from toolkit.client.images.checks import checked, rank_is_unknown
-from toolkit.client.scopes import name_scope
-from toolkit.client.tensor import Tensor, TensorLike
+from toolkit.client.math import math_ops
+from toolkit.client.random import random_ops
 from toolkit.graph import dtypes
 
 Turn = Callable[[], Tensor]

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from toolkit.client import array_ops, math_ops, ops
-from toolkit.client.casts import limits, saturate_cast
-from toolkit.client.convert import DTypeLike, as_dtype, convert_to_tensor
-from toolkit.client.scopes import name_scope
-from toolkit.client.tensor import Tensor, TensorLike
+from toolkit.client import ops
+from toolkit.client.arrays import array_ops
+from toolkit.client.construction.convert import DTypeLike, as_dtype, convert_to_tensor
+from toolkit.client.construction.scopes import name_scope
+from toolkit.client.construction.tensor import Tensor, TensorLike
+from toolkit.client.math import math_ops
+from toolkit.client.math.casts import limits, saturate_cast
 from toolkit.graph import dtypes
 
 #: types of pictures that are changed without a conversion

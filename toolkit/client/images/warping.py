@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from toolkit.client import array_ops, grids, linalg_ops, math_ops, ops
-from toolkit.client.assertions import assert_greater_equal, assert_rank
-from toolkit.client.convert import constant, convert_to_tensor
-from toolkit.client.scopes import control_dependencies, name_scope
-from toolkit.client.tensor import Tensor, TensorLike
+from toolkit.client import ops
+from toolkit.client.arrays import array_ops, grids
+from toolkit.client.checks.assertions import assert_greater_equal, assert_rank
+from toolkit.client.construction.convert import constant, convert_to_tensor
+from toolkit.client.construction.scopes import control_dependencies, name_scope
+from toolkit.client.construction.tensor import Tensor, TensorLike
+from toolkit.client.linalg import linalg_ops
+from toolkit.client.math import math_ops
 from toolkit.graph import dtypes
 
 #: in place of squared distances below it, so that neither log nor the gradient of the root meets 0

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from toolkit.client import array_ops, initializers, math_ops, nn_ops, ops
-from toolkit.client.convert import convert_to_tensor
+from toolkit.client import ops
+from toolkit.client.arrays import array_ops
+from toolkit.client.construction.convert import convert_to_tensor
+from toolkit.client.construction.tensor import Tensor, TensorLike
 from toolkit.client.layers.base import last_size
 from toolkit.client.layers.functions import dense
-from toolkit.client.tensor import Tensor, TensorLike
-from toolkit.client.variable_store import get_variable, variable_scope
+from toolkit.client.math import math_ops
+from toolkit.client.nn import nn_ops
+from toolkit.client.variables import initializers
+from toolkit.client.variables.store import get_variable, variable_scope
 from toolkit.errors import GraphError
 from toolkit.graph import dtypes
 

@@ -7,14 +7,17 @@ from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from typing import Any, ClassVar, Self, cast
 
-from toolkit.client import math_ops, nest, nn_ops, session_stack
-from toolkit.client.context import get_default_graph
-from toolkit.client.convert import DTypeLike, as_dtype, as_shape, convert_to_tensor
-from toolkit.client.graph import Graph
-from toolkit.client.scopes import name_scope
-from toolkit.client.tensor import Tensor
+from toolkit.client.construction import session_stack
+from toolkit.client.construction.context import get_default_graph
+from toolkit.client.construction.convert import DTypeLike, as_dtype, as_shape, convert_to_tensor
+from toolkit.client.construction.graph import Graph
+from toolkit.client.construction.scopes import name_scope
+from toolkit.client.construction.tensor import Tensor
+from toolkit.client.math import math_ops
+from toolkit.client.nn import nn_ops
+from toolkit.client.structures import nest
 from toolkit.client.trackables import Trackable
-from toolkit.client.variable_store import VariableScope, get_variable, variable_scope
+from toolkit.client.variables.store import VariableScope, get_variable, variable_scope
 from toolkit.errors import UsageError
 from toolkit.graph import dtypes
 from toolkit.graph.metagraph import GraphKeys
@@ -378,7 +381,7 @@ class Layer(Trackable):
     def _regularize_activity(self, inputs: Any, outputs: Any) -> None:
         if self._activity_regularizer is None:
             return
-        from toolkit.client import array_ops
+        from toolkit.client.arrays import array_ops
 
         with name_scope("ActivityRegularizer"):
             for output in nest.flatten(outputs):

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from toolkit.client import array_ops, convolutions, initializers, nn_ops
-from toolkit.client.convert import as_shape, constant, convert_to_tensor
+from toolkit.client.arrays import array_ops
+from toolkit.client.construction.convert import as_shape, constant, convert_to_tensor
+from toolkit.client.construction.tensor import Tensor
 from toolkit.client.layers.base import InputSpec, Layer, activation_of
 from toolkit.client.layers.pooling import numbers
-from toolkit.client.space_to_batch import with_space_to_batch
-from toolkit.client.tensor import Tensor
+from toolkit.client.nn import convolutions, nn_ops
+from toolkit.client.nn.space_to_batch import with_space_to_batch
+from toolkit.client.variables import initializers
 
 _ZEROS = initializers.Zeros()
 #: layouts of the ops, by the number of dimensions: channels last and first

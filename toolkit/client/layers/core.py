@@ -5,12 +5,16 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from toolkit.client import array_ops, control_flow, initializers, math_ops, nn_ops
-from toolkit.client.convert import as_shape, convert_to_tensor
+from toolkit.client.arrays import array_ops
+from toolkit.client.construction.convert import as_shape, convert_to_tensor
+from toolkit.client.construction.scopes import name_scope
+from toolkit.client.construction.static_values import static_value
+from toolkit.client.construction.tensor import Tensor
+from toolkit.client.flow import control_flow
 from toolkit.client.layers.base import InputSpec, Layer, activation_of, last_size
-from toolkit.client.scopes import name_scope
-from toolkit.client.static_values import static_value
-from toolkit.client.tensor import Tensor
+from toolkit.client.math import math_ops
+from toolkit.client.nn import nn_ops
+from toolkit.client.variables import initializers
 from toolkit.graph.shape import Shape
 
 _ZEROS = initializers.Zeros()

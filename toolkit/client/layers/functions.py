@@ -10,12 +10,17 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from toolkit.client import array_ops, control_flow, initializers, math_ops, nn_ops, ops
-from toolkit.client.context import get_default_graph
-from toolkit.client.convert import convert_to_tensor
-from toolkit.client.scopes import colocate_with, name_scope
-from toolkit.client.tensor import Tensor, TensorLike
-from toolkit.client.variable_store import get_variable, variable_scope
+from toolkit.client import ops
+from toolkit.client.arrays import array_ops
+from toolkit.client.construction.context import get_default_graph
+from toolkit.client.construction.convert import convert_to_tensor
+from toolkit.client.construction.scopes import colocate_with, name_scope
+from toolkit.client.construction.tensor import Tensor, TensorLike
+from toolkit.client.flow import control_flow
+from toolkit.client.math import math_ops
+from toolkit.client.nn import nn_ops
+from toolkit.client.variables import initializers
+from toolkit.client.variables.store import get_variable, variable_scope
 from toolkit.errors import GraphError
 from toolkit.graph import dtypes
 from toolkit.graph.metagraph import GraphKeys

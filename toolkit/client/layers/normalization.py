@@ -5,11 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, cast
 
-from toolkit.client import array_ops, control_flow, initializers, math_ops, nn_ops, ops
-from toolkit.client.convert import as_shape, constant, convert_to_tensor
+from toolkit.client import ops
+from toolkit.client.arrays import array_ops
+from toolkit.client.construction.convert import as_shape, constant, convert_to_tensor
+from toolkit.client.construction.scopes import colocate_with, name_scope
+from toolkit.client.construction.tensor import Tensor
+from toolkit.client.flow import control_flow
 from toolkit.client.layers.base import InputSpec, Layer
-from toolkit.client.scopes import colocate_with, name_scope
-from toolkit.client.tensor import Tensor
+from toolkit.client.math import math_ops
+from toolkit.client.nn import nn_ops
+from toolkit.client.variables import initializers
 from toolkit.graph import dtypes
 
 _ZEROS = initializers.Zeros()

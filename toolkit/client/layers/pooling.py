@@ -6,10 +6,11 @@ from collections.abc import Callable, Iterable, Sequence
 from operator import index
 from typing import Any, ClassVar, cast
 
-from toolkit.client import array_ops, nn_ops, pooling
-from toolkit.client.convert import convert_to_tensor
+from toolkit.client.arrays import array_ops
+from toolkit.client.construction.convert import convert_to_tensor
+from toolkit.client.construction.tensor import Tensor
 from toolkit.client.layers.base import InputSpec, Layer
-from toolkit.client.tensor import Tensor
+from toolkit.client.nn import nn_ops, pooling
 
 
 def numbers(value: Any, count: int, what: str) -> tuple[int, ...]:

@@ -6,13 +6,16 @@ from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
-from toolkit.client import array_ops, linalg_ops, math_ops, ops
-from toolkit.client.assertions import assert_equal, assert_near, assert_positive
-from toolkit.client.base_variable import BaseVariable
-from toolkit.client.context import get_default_graph
-from toolkit.client.convert import DTypeLike, as_dtype, as_shape, convert_to_tensor
-from toolkit.client.scopes import name_scope
-from toolkit.client.tensor import Tensor, TensorLike
+from toolkit.client import ops
+from toolkit.client.arrays import array_ops
+from toolkit.client.checks.assertions import assert_equal, assert_near, assert_positive
+from toolkit.client.construction.context import get_default_graph
+from toolkit.client.construction.convert import DTypeLike, as_dtype, as_shape, convert_to_tensor
+from toolkit.client.construction.scopes import name_scope
+from toolkit.client.construction.tensor import Tensor, TensorLike
+from toolkit.client.linalg import linalg_ops
+from toolkit.client.math import math_ops
+from toolkit.client.variables.base import BaseVariable
 from toolkit.errors import UsageError
 from toolkit.graph import dtypes
 from toolkit.graph.shape import Shape

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from toolkit.client import array_ops, linalg_ops, math_ops, ops
-from toolkit.client.convert import as_shape
+from toolkit.client import ops
+from toolkit.client.arrays import array_ops
+from toolkit.client.construction.convert import as_shape
+from toolkit.client.construction.scopes import name_scope
+from toolkit.client.construction.tensor import Tensor
+from toolkit.client.linalg import linalg_ops
 from toolkit.client.linear_operators.base import LinearOperator, makes
-from toolkit.client.scopes import name_scope
-from toolkit.client.tensor import Tensor
+from toolkit.client.math import math_ops
 from toolkit.errors import UsageError
 from toolkit.graph.shape import Shape, broadcast
 

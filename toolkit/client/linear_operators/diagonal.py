@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from toolkit.client import array_ops, linalg_ops, math_ops, ops
-from toolkit.client.convert import DTypeLike, as_dtype, convert_to_tensor
+from toolkit.client import ops
+from toolkit.client.arrays import array_ops
+from toolkit.client.construction.convert import DTypeLike, as_dtype, convert_to_tensor
+from toolkit.client.construction.scopes import name_scope
+from toolkit.client.construction.tensor import Tensor
 from toolkit.client.gradients.common import known_value
+from toolkit.client.linalg import linalg_ops
 from toolkit.client.linear_operators.base import LinearOperator
-from toolkit.client.scopes import name_scope
-from toolkit.client.tensor import Tensor
+from toolkit.client.math import math_ops
 from toolkit.errors import UsageError
 from toolkit.graph import dtypes
 from toolkit.graph.shape import Shape

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from toolkit.client import array_ops, math_ops, ops
-from toolkit.client.confusion import confusion_matrix
-from toolkit.client.convert import convert_to_tensor
-from toolkit.client.grouping import group
+from toolkit.client import ops
+from toolkit.client.arrays import array_ops
+from toolkit.client.construction.convert import convert_to_tensor
+from toolkit.client.construction.grouping import group
+from toolkit.client.construction.tensor import Tensor
+from toolkit.client.math import math_ops
 from toolkit.client.metrics import ranking
+from toolkit.client.metrics.confusion import confusion_matrix
 from toolkit.client.metrics.curves import check_in_unit_interval, levels_between
 from toolkit.client.metrics.state import Collections, Metric, kept, metric_variable, streamed, together
 from toolkit.client.metrics.thresholds import (
@@ -20,8 +23,7 @@ from toolkit.client.metrics.thresholds import (
     Counted,
     counts_at,
 )
-from toolkit.client.tensor import Tensor
-from toolkit.client.variable_store import variable_scope
+from toolkit.client.variables.store import variable_scope
 from toolkit.graph import dtypes
 
 #: what is added to counts of a curve, so that nothing is divided by 0

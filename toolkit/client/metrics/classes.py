@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from toolkit.client import array_ops, math_ops, ops
-from toolkit.client.confusion import confusion_matrix
-from toolkit.client.convert import convert_to_tensor
+from toolkit.client import ops
+from toolkit.client.arrays import array_ops
+from toolkit.client.construction.convert import convert_to_tensor
+from toolkit.client.losses.weights import check_same_shape
+from toolkit.client.math import math_ops
+from toolkit.client.metrics.confusion import confusion_matrix
 from toolkit.client.metrics.state import Collections, Metric, as_float, flattened, kept, metric_variable
-from toolkit.client.scatter import scatter
-from toolkit.client.variable_store import variable_scope
-from toolkit.client.weights import check_same_shape
+from toolkit.client.variables.scatter import scatter
+from toolkit.client.variables.store import variable_scope
 from toolkit.graph import dtypes
 
 

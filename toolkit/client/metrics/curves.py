@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from toolkit.client import array_ops, math_ops, ops
+from toolkit.client import ops
+from toolkit.client.arrays import array_ops
+from toolkit.client.construction.tensor import Tensor
+from toolkit.client.math import math_ops
 from toolkit.client.metrics.state import Collections, Metric, streamed
 from toolkit.client.metrics.thresholds import (
     COUNTS,
@@ -17,8 +20,7 @@ from toolkit.client.metrics.thresholds import (
     Counted,
     counts_at,
 )  # fmt: skip
-from toolkit.client.tensor import Tensor
-from toolkit.client.variable_store import variable_scope
+from toolkit.client.variables.store import variable_scope
 
 #: what is added to counts of the area under a curve
 _SMALL = 1e-6

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from toolkit.client import array_ops, math_ops, ops
-from toolkit.client.confusion import same_rank
+from toolkit.client import ops
+from toolkit.client.arrays import array_ops
+from toolkit.client.construction.scopes import control_dependencies
+from toolkit.client.construction.tensor import Tensor
+from toolkit.client.losses.weights import broadcast_weights, check_same_shape, fitted_weights
+from toolkit.client.math import math_ops
+from toolkit.client.metrics.confusion import same_rank
 from toolkit.client.metrics.state import Collections, Metric, as_float, kept, metric_variable, streamed, together
-from toolkit.client.scopes import control_dependencies
-from toolkit.client.tensor import Tensor
-from toolkit.client.variable_store import variable_scope
-from toolkit.client.weights import broadcast_weights, check_same_shape, fitted_weights
+from toolkit.client.variables.store import variable_scope
 
 
 def _safe_mean(total: Any, count: Any, name: str | None) -> Tensor:

@@ -6,7 +6,12 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from toolkit.client import array_ops, math_ops, nn_ops, ops
+from toolkit.client import ops
+from toolkit.client.arrays import array_ops
+from toolkit.client.construction.scopes import control_dependencies, name_scope
+from toolkit.client.construction.tensor import Tensor
+from toolkit.client.losses.weights import broadcast_weights, fitted_weights
+from toolkit.client.math import math_ops
 from toolkit.client.metrics import (
     classes,
     counts,
@@ -16,10 +21,8 @@ from toolkit.client.metrics import (
     thresholds,
 )
 from toolkit.client.metrics.state import Collections, Metric, kept, metric_variable, streamed, together
-from toolkit.client.scopes import control_dependencies, name_scope
-from toolkit.client.tensor import Tensor
-from toolkit.client.variable_store import variable_scope
-from toolkit.client.weights import broadcast_weights, fitted_weights
+from toolkit.client.nn import nn_ops
+from toolkit.client.variables.store import variable_scope
 from toolkit.graph import dtypes
 
 _PARAMETERS = tuple[str, ...]

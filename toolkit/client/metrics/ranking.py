@@ -7,12 +7,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from toolkit.client import array_ops, control_flow, math_ops, ops
-from toolkit.client.convert import convert_to_tensor
+from toolkit.client import ops
+from toolkit.client.arrays import array_ops
+from toolkit.client.construction.convert import convert_to_tensor
+from toolkit.client.construction.scopes import control_dependencies, name_scope
+from toolkit.client.construction.tensor import Tensor
+from toolkit.client.flow import control_flow
+from toolkit.client.losses.weights import assert_broadcastable, broadcast_weights
+from toolkit.client.math import math_ops
 from toolkit.client.metrics.state import Collections, Metric, kept, metric_variable
-from toolkit.client.scopes import control_dependencies, name_scope
-from toolkit.client.tensor import Tensor
-from toolkit.client.weights import assert_broadcastable, broadcast_weights
 from toolkit.errors import GraphError
 from toolkit.graph import dtypes
 

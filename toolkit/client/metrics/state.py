@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from toolkit.client import array_ops, math_ops
-from toolkit.client.confusion import same_rank
-from toolkit.client.context import get_default_graph
-from toolkit.client.convert import DTypeLike
-from toolkit.client.tensor import Tensor
-from toolkit.client.variable_creation import Variable
-from toolkit.client.weights import check_same_shape, fitted_weights
+from toolkit.client.arrays import array_ops
+from toolkit.client.construction.context import get_default_graph
+from toolkit.client.construction.convert import DTypeLike
+from toolkit.client.construction.tensor import Tensor
+from toolkit.client.losses.weights import check_same_shape, fitted_weights
+from toolkit.client.math import math_ops
+from toolkit.client.metrics.confusion import same_rank
+from toolkit.client.variables.creation import Variable
 from toolkit.graph import dtypes
 from toolkit.graph.metagraph import GraphKeys
 
@@ -52,7 +53,7 @@ def together(predictions: Any, labels: Any, weights: Any) -> tuple[Tensor, Tenso
     Raises:
         GraphError: the shapes of labels and predictions do not fit.
     """
-    from toolkit.client.convert import convert_to_tensor
+    from toolkit.client.construction.convert import convert_to_tensor
 
     predictions = convert_to_tensor(predictions)
     labels, predictions = same_rank(labels, predictions)

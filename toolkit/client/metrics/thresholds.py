@@ -6,14 +6,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from toolkit.client import array_ops, math_ops, ops
-from toolkit.client.assertions import assert_greater_equal, assert_less_equal
-from toolkit.client.convert import constant
+from toolkit.client import ops
+from toolkit.client.arrays import array_ops
+from toolkit.client.checks.assertions import assert_greater_equal, assert_less_equal
+from toolkit.client.construction.convert import constant
+from toolkit.client.construction.scopes import control_dependencies
+from toolkit.client.construction.tensor import Tensor
+from toolkit.client.losses.weights import broadcast_weights
+from toolkit.client.math import math_ops
 from toolkit.client.metrics.state import Collections, Metric, as_float, kept, metric_variable, streamed, together
-from toolkit.client.scopes import control_dependencies
-from toolkit.client.tensor import Tensor
-from toolkit.client.variable_store import variable_scope
-from toolkit.client.weights import broadcast_weights
+from toolkit.client.variables.store import variable_scope
 from toolkit.graph import dtypes
 
 #: what keeps shares of nothing from dividing by zero
@@ -55,7 +57,7 @@ def counts_at(
     Raises:
         GraphError: the shapes do not fit.
     """
-    from toolkit.client.convert import convert_to_tensor
+    from toolkit.client.construction.convert import convert_to_tensor
 
     predictions = convert_to_tensor(predictions)
     at_least = assert_greater_equal(predictions, math_ops.cast(0.0, predictions.dtype), message=_RANGE)

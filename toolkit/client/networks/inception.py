@@ -17,9 +17,11 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from toolkit.client import array_ops, nn_ops
 from toolkit.client.argument_scopes import Scope, arg_scope
+from toolkit.client.arrays import array_ops
+from toolkit.client.construction.tensor import Tensor
 from toolkit.client.networks.plain import Outputs, trunc_normal
+from toolkit.client.nn import nn_ops
 from toolkit.client.scoped_layers.convolutional import convolution2d as conv2d
 from toolkit.client.scoped_layers.convolutional import separable_convolution2d as separable_conv2d
 from toolkit.client.scoped_layers.dense import dropout, fully_connected
@@ -28,8 +30,7 @@ from toolkit.client.scoped_layers.normalization import batch_norm
 from toolkit.client.scoped_layers.pooling import avg_pool2d, max_pool2d
 from toolkit.client.scoped_layers.regularizers import l2_regularizer
 from toolkit.client.scoped_layers.shapes import softmax
-from toolkit.client.tensor import Tensor
-from toolkit.client.variable_store import variable_scope
+from toolkit.client.variables.store import variable_scope
 from toolkit.errors import did_you_mean
 
 _LAYER = re.compile(

@@ -8,17 +8,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from toolkit.client import array_ops, nn_ops
 from toolkit.client.argument_scopes import Scope, arg_scope
-from toolkit.client.initializers import Constant, TruncatedNormal, Zeros
+from toolkit.client.arrays import array_ops
+from toolkit.client.construction.tensor import Tensor
+from toolkit.client.nn import nn_ops
 from toolkit.client.scoped_layers import common
 from toolkit.client.scoped_layers.convolutional import convolution2d as conv2d
 from toolkit.client.scoped_layers.dense import dropout, fully_connected
 from toolkit.client.scoped_layers.pooling import max_pool2d
 from toolkit.client.scoped_layers.regularizers import l2_regularizer
 from toolkit.client.scoped_layers.shapes import repeat
-from toolkit.client.tensor import Tensor
-from toolkit.client.variable_store import variable_scope
+from toolkit.client.variables.initializers import Constant, TruncatedNormal, Zeros
+from toolkit.client.variables.store import variable_scope
 
 #: what a network gives: logits, and tensors by their names
 Outputs = tuple[Tensor, dict[str, Any]]

@@ -8,9 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from toolkit.client import array_ops, math_ops, nn_ops
 from toolkit.client.argument_scopes import Scope, add_arg_scope, arg_scope
+from toolkit.client.arrays import array_ops
+from toolkit.client.construction.tensor import Tensor
+from toolkit.client.math import math_ops
 from toolkit.client.networks.plain import Outputs
+from toolkit.client.nn import nn_ops
 from toolkit.client.scoped_layers import common
 from toolkit.client.scoped_layers.convolutional import convolution2d as conv2d
 from toolkit.client.scoped_layers.initializers import variance_scaling_initializer
@@ -18,8 +21,7 @@ from toolkit.client.scoped_layers.normalization import batch_norm
 from toolkit.client.scoped_layers.pooling import max_pool2d
 from toolkit.client.scoped_layers.regularizers import l2_regularizer
 from toolkit.client.scoped_layers.shapes import softmax
-from toolkit.client.tensor import Tensor
-from toolkit.client.variable_store import variable_scope
+from toolkit.client.variables.store import variable_scope
 
 
 class _Block(NamedTuple):

@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from toolkit.client import array_ops, math_ops, nn_ops, ops
-from toolkit.client.convert import convert_to_tensor
+from toolkit.client import ops
+from toolkit.client.arrays import array_ops
+from toolkit.client.construction.convert import convert_to_tensor
+from toolkit.client.construction.scopes import name_scope
+from toolkit.client.construction.tensor import Tensor, TensorLike
+from toolkit.client.math import math_ops
+from toolkit.client.nn import nn_ops
 from toolkit.client.ragged.tensor import (
     RaggedTensor,
     convert_to_tensor_or_ragged_tensor,
     number_of_rows,
     positive_axis,
 )
-from toolkit.client.scopes import name_scope
-from toolkit.client.tensor import Tensor, TensorLike
 from toolkit.graph import dtypes
 
 

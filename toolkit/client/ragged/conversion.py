@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from toolkit.client import array_ops, math_ops, ops
-from toolkit.client.control_flow import Assert, cond
-from toolkit.client.convert import constant, convert_to_tensor
+from toolkit.client import ops
+from toolkit.client.arrays import array_ops
+from toolkit.client.construction.convert import constant, convert_to_tensor
+from toolkit.client.construction.scopes import control_dependencies, name_scope
+from toolkit.client.construction.tensor import Tensor, TensorLike
+from toolkit.client.construction.tensor_shape import plain_shape
+from toolkit.client.flow.control_flow import Assert, cond
+from toolkit.client.math import math_ops
 from toolkit.client.ragged.tensor import RaggedTensor
-from toolkit.client.scopes import control_dependencies, name_scope
-from toolkit.client.sparse_tensor import SparseTensor, convert_to_tensor_or_sparse_tensor
-from toolkit.client.tensor import Tensor, TensorLike
-from toolkit.client.tensor_shape import plain_shape
+from toolkit.client.sparse.tensor import SparseTensor, convert_to_tensor_or_sparse_tensor
 from toolkit.graph.dtypes import DType
 from toolkit.graph.shape import Shape
 

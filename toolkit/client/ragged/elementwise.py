@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, cast
 
-from toolkit.client import array_ops, math_ops, ops
-from toolkit.client.assertions import assert_equal
-from toolkit.client.control_flow import with_dependencies
-from toolkit.client.convert import convert_to_tensor
+from toolkit.client import ops
+from toolkit.client.arrays import array_ops
+from toolkit.client.checks.assertions import assert_equal
+from toolkit.client.construction.convert import convert_to_tensor
+from toolkit.client.construction.scopes import name_scope
+from toolkit.client.construction.tensor import Tensor
+from toolkit.client.flow.control_flow import with_dependencies
+from toolkit.client.math import math_ops
 from toolkit.client.ragged.tensor import RaggedTensor, convert_to_tensor_or_ragged_tensor, is_ragged
-from toolkit.client.scopes import name_scope
-from toolkit.client.tensor import Tensor
 
 
 def map_flat_values(op: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:

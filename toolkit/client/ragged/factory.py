@@ -7,16 +7,17 @@ from typing import Any, cast
 
 import numpy as np
 
-from toolkit.client import array_ops, ops
-from toolkit.client.convert import DTypeLike, as_dtype, convert_to_tensor
-from toolkit.client.convert import constant as dense_constant
+from toolkit.client import ops
+from toolkit.client.arrays import array_ops
+from toolkit.client.construction.convert import DTypeLike, as_dtype, convert_to_tensor
+from toolkit.client.construction.convert import constant as dense_constant
+from toolkit.client.construction.scopes import name_scope
+from toolkit.client.construction.tensor import Tensor, TensorLike
+from toolkit.client.construction.tensor_shape import plain_shape
 from toolkit.client.ragged.tensor import RaggedTensor, convert_to_tensor_or_ragged_tensor, is_ragged
 from toolkit.client.ragged.value import RaggedTensorValue
-from toolkit.client.scopes import name_scope
-from toolkit.client.sparse_tensor import SparseTensor
-from toolkit.client.tensor import Tensor, TensorLike
-from toolkit.client.tensor_shape import plain_shape
-from toolkit.client.values import SparseTensorValue
+from toolkit.client.sparse.tensor import SparseTensor
+from toolkit.client.structures.values import SparseTensorValue
 from toolkit.graph import dtypes
 from toolkit.graph.shape import Shape
 

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from toolkit.client import array_ops, math_ops, ops
-from toolkit.client.assertions import (
+from toolkit.client import ops
+from toolkit.client.arrays import array_ops
+from toolkit.client.checks.assertions import (
     assert_equal,
     assert_greater_equal,
     assert_less,
@@ -16,13 +17,14 @@ from toolkit.client.assertions import (
     assert_non_negative,
     assert_rank,
 )
-from toolkit.client.control_flow import with_dependencies
-from toolkit.client.convert import constant, convert_to_tensor
+from toolkit.client.construction.convert import constant, convert_to_tensor
+from toolkit.client.construction.scopes import name_scope
+from toolkit.client.construction.static_values import static_value
+from toolkit.client.construction.tensor import Tensor, TensorLike
+from toolkit.client.flow.control_flow import with_dependencies
+from toolkit.client.math import math_ops
+from toolkit.client.math.special_ops import bincount
 from toolkit.client.ragged.segments import row_splits_to_segment_ids
-from toolkit.client.scopes import name_scope
-from toolkit.client.special_ops import bincount
-from toolkit.client.static_values import static_value
-from toolkit.client.tensor import Tensor, TensorLike
 from toolkit.graph import dtypes
 from toolkit.graph.dtypes import DType
 

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from toolkit.client import array_ops, math_ops, ops
+from toolkit.client import ops
+from toolkit.client.arrays import array_ops
+from toolkit.client.construction.scopes import name_scope
+from toolkit.client.construction.static_values import static_value
+from toolkit.client.construction.tensor import Tensor
+from toolkit.client.math import math_ops
 from toolkit.client.ragged.arrays import expand_dims
 from toolkit.client.ragged.factory import ragged_range
 from toolkit.client.ragged.tensor import RaggedTensor, positive_axis
-from toolkit.client.scopes import name_scope
-from toolkit.client.static_values import static_value
-from toolkit.client.tensor import Tensor
 from toolkit.graph import dtypes
 
 Reduction = Callable[..., Any]

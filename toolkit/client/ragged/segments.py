@@ -6,11 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from toolkit.client import array_ops, math_ops, ops
-from toolkit.client.convert import as_dtype, constant, convert_to_tensor
-from toolkit.client.scopes import name_scope
-from toolkit.client.special_ops import bincount
-from toolkit.client.tensor import Tensor, TensorLike
+from toolkit.client import ops
+from toolkit.client.arrays import array_ops
+from toolkit.client.construction.convert import as_dtype, constant, convert_to_tensor
+from toolkit.client.construction.scopes import name_scope
+from toolkit.client.construction.tensor import Tensor, TensorLike
+from toolkit.client.math import math_ops
+from toolkit.client.math.special_ops import bincount
 from toolkit.graph import dtypes
 
 

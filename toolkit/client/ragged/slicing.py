@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-from toolkit.client import array_ops, math_ops, ops
+from toolkit.client import ops
+from toolkit.client.arrays import array_ops
+from toolkit.client.construction.tensor import Tensor
+from toolkit.client.math import math_ops
 from toolkit.client.ragged.arrays import expand_dims, gather
 from toolkit.client.ragged.factory import ragged_range
 from toolkit.client.ragged.tensor import RaggedTensor
-from toolkit.client.tensor import Tensor
 from toolkit.errors import GraphError
 
 _WHOLE = slice(None)

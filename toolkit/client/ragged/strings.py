@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from toolkit.client import array_ops, ops
-from toolkit.client.convert import convert_to_tensor
+from toolkit.client import ops
+from toolkit.client.arrays import array_ops
+from toolkit.client.construction.convert import convert_to_tensor
+from toolkit.client.construction.scopes import name_scope
+from toolkit.client.construction.tensor import Tensor, TensorLike
 from toolkit.client.ragged.arrays import expand_dims
 from toolkit.client.ragged.tensor import RaggedTensor, convert_to_tensor_or_ragged_tensor
-from toolkit.client.scopes import name_scope
-from toolkit.client.sparse_tensor import SparseTensor
-from toolkit.client.tensor import Tensor, TensorLike
+from toolkit.client.sparse.tensor import SparseTensor
 from toolkit.graph import dtypes
 
 _REPLACEMENT = 65533

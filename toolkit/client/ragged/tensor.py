@@ -6,23 +6,25 @@ import importlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from toolkit.client import array_ops, math_ops, session_stack
-from toolkit.client.assertions import assert_equal, assert_rank_at_least
-from toolkit.client.convert import as_dtype, convert_to_tensor
-from toolkit.client.elements import Composite
-from toolkit.client.operation import Operation
+from toolkit.client.arrays import array_ops
+from toolkit.client.checks.assertions import assert_equal, assert_rank_at_least
+from toolkit.client.construction import session_stack
+from toolkit.client.construction.convert import as_dtype, convert_to_tensor
+from toolkit.client.construction.elements import Composite
+from toolkit.client.construction.operation import Operation
+from toolkit.client.construction.scopes import name_scope
+from toolkit.client.construction.tensor import Tensor, TensorLike, apply
+from toolkit.client.math import math_ops
 from toolkit.client.ragged.partition import RowPartition, as_indices
 from toolkit.client.ragged.value import RaggedTensorValue, nested_value
-from toolkit.client.scopes import name_scope
-from toolkit.client.tensor import Tensor, TensorLike, apply
 from toolkit.errors import GraphError, UsageError
 from toolkit.graph import dtypes
 from toolkit.graph.dtypes import DType
 from toolkit.graph.shape import UNKNOWN, Shape
 
 if TYPE_CHECKING:
-    from toolkit.client.graph import Graph
-    from toolkit.client.sparse_tensor import SparseTensor
+    from toolkit.client.construction.graph import Graph
+    from toolkit.client.sparse.tensor import SparseTensor
 
 
 def _part(name: str) -> Any:

@@ -6,13 +6,15 @@ import dataclasses
 from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar, NamedTuple, Protocol, cast
 
-from toolkit.client import array_ops, math_ops, sparse_ops
-from toolkit.client.assertions import assert_rank_at_least
-from toolkit.client.convert import convert_to_tensor
+from toolkit.client.arrays import array_ops
+from toolkit.client.checks.assertions import assert_rank_at_least
+from toolkit.client.construction.convert import convert_to_tensor
+from toolkit.client.construction.scopes import control_dependencies, name_scope
+from toolkit.client.construction.tensor import Tensor
 from toolkit.client.feature_columns.base import FeatureColumn
-from toolkit.client.scopes import control_dependencies, name_scope
-from toolkit.client.sparse_tensor import SparseTensor
-from toolkit.client.tensor import Tensor
+from toolkit.client.math import math_ops
+from toolkit.client.sparse import sparse_ops
+from toolkit.client.sparse.tensor import SparseTensor
 from toolkit.graph.dtypes import DType
 
 #: features by name, and what columns have made of them by column

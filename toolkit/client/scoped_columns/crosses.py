@@ -8,11 +8,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from toolkit.client import array_ops, math_ops, ops, sparse_ops
-from toolkit.client.convert import constant
-from toolkit.client.scopes import name_scope
-from toolkit.client.sparse_tensor import SparseTensor
-from toolkit.client.tensor import Tensor
+from toolkit.client import ops
+from toolkit.client.arrays import array_ops
+from toolkit.client.construction.convert import constant
+from toolkit.client.construction.scopes import name_scope
+from toolkit.client.construction.tensor import Tensor
+from toolkit.client.math import math_ops
+from toolkit.client.sparse import sparse_ops
+from toolkit.client.sparse.tensor import SparseTensor
 from toolkit.graph import dtypes
 
 #: what joins hashes, a ^ (b + _GOLDEN + (a << 10) + (a >> 4)) in signed numbers of 64 bits, and what it begins with

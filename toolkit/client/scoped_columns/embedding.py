@@ -7,15 +7,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, cast
 
-from toolkit.client import array_ops, initializers, math_ops, sparse_ops
+from toolkit.client.arrays import array_ops
+from toolkit.client.construction.tensor import Tensor
 from toolkit.client.feature_columns.base import DenseColumn, FeatureCache, Weights
+from toolkit.client.math import math_ops
 from toolkit.client.scoped_columns.base import Features, InsertedFeatures, Lookup, ScopedColumn, inner_flatten
 from toolkit.client.scoped_columns.crosses import crossed
 from toolkit.client.scoped_columns.numeric import BucketColumn
 from toolkit.client.scoped_columns.sparse import IdColumn, SparseColumn, WeightedSparseColumn
 from toolkit.client.scoped_columns.tables import embedded
-from toolkit.client.sparse_tensor import SparseTensor
-from toolkit.client.tensor import Tensor
+from toolkit.client.sparse import sparse_ops
+from toolkit.client.sparse.tensor import SparseTensor
+from toolkit.client.variables import initializers
 from toolkit.graph.shape import Shape
 
 

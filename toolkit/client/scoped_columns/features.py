@@ -6,8 +6,8 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Any, cast
 
-from toolkit.client import array_ops, sparse_ops
-from toolkit.client.parsing import (
+from toolkit.client.arrays import array_ops
+from toolkit.client.inputs.parsing import (
     FixedLenFeature,
     FixedLenSequenceFeature,
     VarLenFeature,
@@ -16,7 +16,8 @@ from toolkit.client.parsing import (
 )
 from toolkit.client.scoped_columns.base import Features, InsertedFeatures, ScopedColumn, checked_columns
 from toolkit.client.scoped_columns.numeric import RealValuedColumn, real_valued_column
-from toolkit.client.sparse_tensor import SparseTensor
+from toolkit.client.sparse import sparse_ops
+from toolkit.client.sparse.tensor import SparseTensor
 
 
 def create_feature_spec_for_parsing(feature_columns: Any) -> dict[str, Any]:

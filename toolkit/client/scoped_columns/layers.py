@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from toolkit.client import array_ops, initializers, math_ops, ops, sparse_ops
-from toolkit.client.model_variables import model_variable
+from toolkit.client import ops
+from toolkit.client.arrays import array_ops
+from toolkit.client.construction.tensor import Tensor
+from toolkit.client.math import math_ops
 from toolkit.client.scoped_columns.base import (
     Features,
     InsertedFeatures,
@@ -19,9 +21,11 @@ from toolkit.client.scoped_columns.embedding import CrossColumn, OneHotColumn, T
 from toolkit.client.scoped_columns.numeric import BucketColumn, RealValuedColumn, VariableLengthColumn
 from toolkit.client.scoped_columns.tables import embedded, parts_of, start_from_checkpoint
 from toolkit.client.scoped_layers.embeddings import safe_embedding_lookup_sparse
-from toolkit.client.sparse_tensor import SparseTensor
-from toolkit.client.tensor import Tensor
-from toolkit.client.variable_store import variable_scope
+from toolkit.client.sparse import sparse_ops
+from toolkit.client.sparse.tensor import SparseTensor
+from toolkit.client.variables import initializers
+from toolkit.client.variables.model_variables import model_variable
+from toolkit.client.variables.store import variable_scope
 from toolkit.graph import dtypes
 from toolkit.graph.metagraph import GraphKeys
 

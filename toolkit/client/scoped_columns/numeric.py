@@ -7,13 +7,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, cast
 
-from toolkit.client import array_ops, initializers, math_ops, ops
-from toolkit.client.convert import as_dtype
+from toolkit.client import ops
+from toolkit.client.arrays import array_ops
+from toolkit.client.construction.convert import as_dtype
+from toolkit.client.construction.tensor import Tensor
 from toolkit.client.feature_columns.base import CategoricalColumn, DenseColumn, FeatureCache, IdWeightPair, Weights
-from toolkit.client.parsing import FixedLenFeature, FixedLenSequenceFeature, VarLenFeature
+from toolkit.client.inputs.parsing import FixedLenFeature, FixedLenSequenceFeature, VarLenFeature
+from toolkit.client.math import math_ops
 from toolkit.client.scoped_columns.base import Lookup, ScopedColumn, with_rank
-from toolkit.client.sparse_tensor import SparseTensor
-from toolkit.client.tensor import Tensor
+from toolkit.client.sparse.tensor import SparseTensor
+from toolkit.client.variables import initializers
 from toolkit.graph import dtypes
 from toolkit.graph.dtypes import DType
 from toolkit.graph.shape import Shape

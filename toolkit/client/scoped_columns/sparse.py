@@ -5,14 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple, cast
 
-from toolkit.client import array_ops, initializers, math_ops, ops, sparse_ops
-from toolkit.client.convert import as_dtype, convert_to_tensor
+from toolkit.client import ops
+from toolkit.client.arrays import array_ops
+from toolkit.client.construction.convert import as_dtype, convert_to_tensor
+from toolkit.client.construction.scopes import name_scope
 from toolkit.client.feature_columns.base import CategoricalColumn, FeatureCache, IdWeightPair
-from toolkit.client.parsing import VarLenFeature
+from toolkit.client.inputs.parsing import VarLenFeature
+from toolkit.client.lookup.vocabularies import index_table_from_file, index_table_from_tensor
+from toolkit.client.math import math_ops
 from toolkit.client.scoped_columns.base import Lookup, ScopedColumn, with_rank
-from toolkit.client.scopes import name_scope
-from toolkit.client.sparse_tensor import SparseTensor
-from toolkit.client.vocabularies import index_table_from_file, index_table_from_tensor
+from toolkit.client.sparse import sparse_ops
+from toolkit.client.sparse.tensor import SparseTensor
+from toolkit.client.variables import initializers
 from toolkit.graph import dtypes
 from toolkit.graph.dtypes import DType
 

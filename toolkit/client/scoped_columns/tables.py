@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from toolkit.client.context import get_default_graph
-from toolkit.client.model_variables import model_variable
+from toolkit.client.construction.context import get_default_graph
+from toolkit.client.construction.tensor import Tensor
 from toolkit.client.scoped_columns.base import Lookup, ScopedColumn, inner_flatten
 from toolkit.client.scoped_layers.embeddings import safe_embedding_lookup_sparse
-from toolkit.client.tensor import Tensor
 from toolkit.client.train.warm_start import initialize_from_checkpoint
+from toolkit.client.variables.model_variables import model_variable
 from toolkit.graph import dtypes
 from toolkit.graph.shape import Shape
 

@@ -6,12 +6,14 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from typing import Any, cast
 
-from toolkit.client import control_flow, initializers, static_values
-from toolkit.client.base_variable import BaseVariable
-from toolkit.client.context import get_default_graph
-from toolkit.client.convert import as_shape, convert_to_tensor
-from toolkit.client.model_variables import model_variable
-from toolkit.client.tensor import Tensor
+from toolkit.client.construction import static_values
+from toolkit.client.construction.context import get_default_graph
+from toolkit.client.construction.convert import as_shape, convert_to_tensor
+from toolkit.client.construction.tensor import Tensor
+from toolkit.client.flow import control_flow
+from toolkit.client.variables import initializers
+from toolkit.client.variables.base import BaseVariable
+from toolkit.client.variables.model_variables import model_variable
 from toolkit.graph.shape import Shape
 
 #: a convolution's or a dense layer's variables, and what they are called here

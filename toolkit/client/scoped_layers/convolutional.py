@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from toolkit.client import array_ops, convolutions, nn_ops
 from toolkit.client.argument_scopes import add_arg_scope
-from toolkit.client.convert import convert_to_tensor
+from toolkit.client.arrays import array_ops
+from toolkit.client.construction.convert import convert_to_tensor
+from toolkit.client.construction.tensor import Tensor
 from toolkit.client.layers import convolutional
-from toolkit.client.model_variables import model_variable
+from toolkit.client.nn import convolutions, nn_ops
 from toolkit.client.scoped_layers import common
 from toolkit.client.scoped_layers.common import WEIGHT_NAMES, XAVIER, ZEROS
-from toolkit.client.tensor import Tensor
-from toolkit.client.variable_store import variable_scope
+from toolkit.client.variables.model_variables import model_variable
+from toolkit.client.variables.store import variable_scope
 
 _LAYOUTS = (None, "NWC", "NCW", "NHWC", "NCHW", "NDHWC", "NCDHW")
 _FLAT = ("NCHW", "NHWC")

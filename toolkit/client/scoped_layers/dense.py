@@ -5,16 +5,18 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-from toolkit.client import array_ops, math_ops, nn_ops
 from toolkit.client.argument_scopes import add_arg_scope
-from toolkit.client.context import get_default_graph
-from toolkit.client.convert import convert_to_tensor
+from toolkit.client.arrays import array_ops
+from toolkit.client.construction.context import get_default_graph
+from toolkit.client.construction.convert import convert_to_tensor
+from toolkit.client.construction.tensor import Tensor
 from toolkit.client.layers import core
-from toolkit.client.model_variables import model_variable
+from toolkit.client.math import math_ops
+from toolkit.client.nn import nn_ops
 from toolkit.client.scoped_layers import common
 from toolkit.client.scoped_layers.common import WEIGHT_NAMES, XAVIER, ZEROS
-from toolkit.client.tensor import Tensor
-from toolkit.client.variable_store import get_variable, variable_scope
+from toolkit.client.variables.model_variables import model_variable
+from toolkit.client.variables.store import get_variable, variable_scope
 from toolkit.graph.metagraph import GraphKeys
 
 _ACTIVATIONS = "activations"

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-from toolkit.client import array_ops, embeddings, math_ops, ops, sparse_ops
-from toolkit.client.assertions import assert_same_float_dtype
-from toolkit.client.convert import convert_to_tensor
-from toolkit.client.model_variables import model_variable
-from toolkit.client.scopes import name_scope
-from toolkit.client.sparse_tensor import SparseTensor
-from toolkit.client.tensor import Tensor
-from toolkit.client.variable_store import variable_scope
+from toolkit.client import ops
+from toolkit.client.arrays import array_ops
+from toolkit.client.checks.assertions import assert_same_float_dtype
+from toolkit.client.construction.convert import convert_to_tensor
+from toolkit.client.construction.scopes import name_scope
+from toolkit.client.construction.tensor import Tensor
+from toolkit.client.math import math_ops
+from toolkit.client.nn import embeddings
+from toolkit.client.sparse import sparse_ops
+from toolkit.client.sparse.tensor import SparseTensor
+from toolkit.client.variables.model_variables import model_variable
+from toolkit.client.variables.store import variable_scope
 from toolkit.graph import dtypes
 from toolkit.graph.shape import Shape
 

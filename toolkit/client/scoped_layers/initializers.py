@@ -6,10 +6,10 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from toolkit.client import random_ops
-from toolkit.client.convert import as_dtype
-from toolkit.client.initializers import fans
-from toolkit.client.tensor import Tensor
+from toolkit.client.construction.convert import as_dtype
+from toolkit.client.construction.tensor import Tensor
+from toolkit.client.random import random_ops
+from toolkit.client.variables.initializers import fans
 from toolkit.graph import dtypes
 
 _MODES = ("FAN_IN", "FAN_OUT", "FAN_AVG")

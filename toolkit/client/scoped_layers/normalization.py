@@ -5,18 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from toolkit.client import array_ops, nn_ops, ops, statistics
+from toolkit.client import ops
 from toolkit.client.argument_scopes import add_arg_scope
-from toolkit.client.context import get_default_graph
-from toolkit.client.convert import constant, convert_to_tensor
+from toolkit.client.arrays import array_ops
+from toolkit.client.construction.context import get_default_graph
+from toolkit.client.construction.convert import constant, convert_to_tensor
+from toolkit.client.construction.scopes import control_dependencies
+from toolkit.client.construction.tensor import Tensor
 from toolkit.client.layers.normalization import BatchNormalization
-from toolkit.client.model_variables import model_variable
+from toolkit.client.math import statistics
+from toolkit.client.nn import nn_ops
 from toolkit.client.scoped_layers import common
 from toolkit.client.scoped_layers.common import ONES, ZEROS
-from toolkit.client.scopes import control_dependencies
-from toolkit.client.tensor import Tensor
 from toolkit.client.train.averages import assign_moving_average
-from toolkit.client.variable_store import get_variable_scope, variable_scope
+from toolkit.client.variables.model_variables import model_variable
+from toolkit.client.variables.store import get_variable_scope, variable_scope
 from toolkit.graph import dtypes
 
 _FLAT = ("NCHW", "NHWC")

@@ -5,17 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from toolkit.client import array_ops, clip_ops, initializers, math_ops, ops, random_ops, summary
-from toolkit.client.assertions import assert_scalar
-from toolkit.client.context import get_default_graph
-from toolkit.client.control_flow import with_dependencies
-from toolkit.client.convert import convert_to_tensor
-from toolkit.client.tensor import IndexedSlices, Tensor
+from toolkit.client import ops
+from toolkit.client.arrays import array_ops
+from toolkit.client.checks.assertions import assert_scalar
+from toolkit.client.construction.context import get_default_graph
+from toolkit.client.construction.convert import convert_to_tensor
+from toolkit.client.construction.tensor import IndexedSlices, Tensor
+from toolkit.client.flow.control_flow import with_dependencies
+from toolkit.client.math import clip_ops, math_ops
+from toolkit.client.random import random_ops
+from toolkit.client.summaries import summary
 from toolkit.client.train.averages import assign_moving_average
 from toolkit.client.train.global_step import get_global_step
 from toolkit.client.train.optimizer import Optimizer
-from toolkit.client.variable_collections import trainable_variables
-from toolkit.client.variable_store import get_variable, variable_scope
+from toolkit.client.variables import initializers
+from toolkit.client.variables.by_collection import trainable_variables
+from toolkit.client.variables.store import get_variable, variable_scope
 from toolkit.errors import did_you_mean
 from toolkit.graph import dtypes
 from toolkit.graph.metagraph import GraphKeys

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from toolkit.client import pooling as ops_of_pools
 from toolkit.client.argument_scopes import add_arg_scope
-from toolkit.client.convert import convert_to_tensor
+from toolkit.client.construction.convert import convert_to_tensor
+from toolkit.client.construction.scopes import name_scope
+from toolkit.client.construction.tensor import Tensor
 from toolkit.client.layers import pooling
+from toolkit.client.nn import pooling as ops_of_pools
 from toolkit.client.scoped_layers import common
-from toolkit.client.scopes import name_scope
-from toolkit.client.tensor import Tensor
 
 _FLAT = ("NCHW", "NHWC")
 _DEEP = ("NCDHW", "NDHWC")

@@ -6,11 +6,13 @@ import numbers
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from toolkit.client import math_ops, nn_ops, ops
-from toolkit.client.context import get_default_graph
-from toolkit.client.convert import constant, convert_to_tensor
-from toolkit.client.scopes import name_scope
-from toolkit.client.tensor import Tensor
+from toolkit.client import ops
+from toolkit.client.construction.context import get_default_graph
+from toolkit.client.construction.convert import constant, convert_to_tensor
+from toolkit.client.construction.scopes import name_scope
+from toolkit.client.construction.tensor import Tensor
+from toolkit.client.math import math_ops
+from toolkit.client.nn import nn_ops
 from toolkit.graph.metagraph import GraphKeys
 
 Regularizer = Callable[[Any], "Tensor | None"]

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-from toolkit.client import array_ops, grids, initializers, math_ops, nn_ops, ops
+from toolkit.client import ops
 from toolkit.client.argument_scopes import add_arg_scope
-from toolkit.client.convert import constant, convert_to_tensor
+from toolkit.client.arrays import array_ops, grids
+from toolkit.client.construction.convert import constant, convert_to_tensor
+from toolkit.client.construction.scopes import name_scope
+from toolkit.client.construction.tensor import Tensor
 from toolkit.client.layers.core import Flatten
-from toolkit.client.model_variables import model_variable
+from toolkit.client.math import math_ops
+from toolkit.client.nn import nn_ops
 from toolkit.client.scoped_layers import common
-from toolkit.client.scopes import name_scope
-from toolkit.client.sparse_tensor import SparseTensor
-from toolkit.client.tensor import Tensor
-from toolkit.client.variable_store import variable_scope
+from toolkit.client.sparse.tensor import SparseTensor
+from toolkit.client.variables import initializers
+from toolkit.client.variables.model_variables import model_variable
+from toolkit.client.variables.store import variable_scope
 from toolkit.graph import dtypes
 
 _FLAT = ("NCHW", "NHWC")

@@ -7,9 +7,11 @@ import re
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from toolkit.client import math_ops, ops, summary
-from toolkit.client.context import get_default_graph
-from toolkit.client.tensor import Tensor
+from toolkit.client import ops
+from toolkit.client.construction.context import get_default_graph
+from toolkit.client.construction.tensor import Tensor
+from toolkit.client.math import math_ops
+from toolkit.client.summaries import summary
 from toolkit.graph import dtypes
 from toolkit.graph.metagraph import GraphKeys
 

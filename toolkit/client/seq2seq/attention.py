@@ -10,17 +10,20 @@ import math
 from collections.abc import Callable
 from typing import Any, cast
 
-from toolkit.client import array_ops, math_ops, nest, nn_ops
-from toolkit.client.assertions import assert_positive
-from toolkit.client.convert import DTypeLike, as_dtype, convert_to_tensor
-from toolkit.client.initializers import Constant, Ones, Zeros
+from toolkit.client.arrays import array_ops
+from toolkit.client.arrays.masks import sequence_mask
+from toolkit.client.checks.assertions import assert_positive
+from toolkit.client.construction.convert import DTypeLike, as_dtype, convert_to_tensor
+from toolkit.client.construction.scopes import control_dependencies, name_scope
+from toolkit.client.construction.tensor import Tensor, TensorLike
 from toolkit.client.layers.base import Layer
 from toolkit.client.layers.core import Dense
-from toolkit.client.masks import sequence_mask
-from toolkit.client.rnn_cell import size_of, zeros_of
-from toolkit.client.scopes import control_dependencies, name_scope
-from toolkit.client.tensor import Tensor, TensorLike
-from toolkit.client.variable_store import get_variable, variable_scope
+from toolkit.client.math import math_ops
+from toolkit.client.nn import nn_ops
+from toolkit.client.recurrent.rnn_cell import size_of, zeros_of
+from toolkit.client.structures import nest
+from toolkit.client.variables.initializers import Constant, Ones, Zeros
+from toolkit.client.variables.store import get_variable, variable_scope
 from toolkit.errors import GraphError
 from toolkit.graph import dtypes
 

@@ -6,10 +6,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from toolkit.client import array_ops, math_ops, nest
-from toolkit.client.control_flow import cond
-from toolkit.client.convert import as_shape, constant
-from toolkit.client.scopes import name_scope
+from toolkit.client.arrays import array_ops
+from toolkit.client.construction.convert import as_shape, constant
+from toolkit.client.construction.scopes import name_scope
+from toolkit.client.construction.tensor import Tensor, TensorLike
+from toolkit.client.flow.control_flow import cond
+from toolkit.client.flow.tensor_array import TensorArray
+from toolkit.client.math import math_ops
 from toolkit.client.seq2seq.beam_step import (
     BeamSearchDecoderOutput,
     BeamSearchDecoderState,
@@ -19,8 +22,7 @@ from toolkit.client.seq2seq.beam_step import (
 from toolkit.client.seq2seq.beams import gather_tree, merge_beams, rank_of, sorted_beams, split_beams
 from toolkit.client.seq2seq.decoder import Decoder, check_cell, layered_output_size
 from toolkit.client.seq2seq.helpers import as_embedding, scalar, vector
-from toolkit.client.tensor import Tensor, TensorLike
-from toolkit.client.tensor_array import TensorArray
+from toolkit.client.structures import nest
 from toolkit.graph import dtypes
 
 

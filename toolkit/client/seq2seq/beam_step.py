@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple, cast
 
-from toolkit.client import array_ops, math_ops, nest, nn_ops, ops
-from toolkit.client.convert import constant, convert_to_tensor
+from toolkit.client import ops
+from toolkit.client.arrays import array_ops
+from toolkit.client.construction.convert import constant, convert_to_tensor
+from toolkit.client.construction.static_values import static_value
+from toolkit.client.construction.tensor import Tensor
+from toolkit.client.flow.tensor_array import TensorArray
 from toolkit.client.gradients.common import known_value
-from toolkit.client.rnn_cell import size_of
+from toolkit.client.math import math_ops
+from toolkit.client.nn import nn_ops
+from toolkit.client.recurrent.rnn_cell import size_of
 from toolkit.client.seq2seq.beams import gathered, rank_of
 from toolkit.client.seq2seq.wrapper import AttentionWrapperState
-from toolkit.client.static_values import static_value
-from toolkit.client.tensor import Tensor
-from toolkit.client.tensor_array import TensorArray
+from toolkit.client.structures import nest
 from toolkit.errors import GraphError
 from toolkit.graph import dtypes
 

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from toolkit.client import array_ops, math_ops, nest, ops
-from toolkit.client.control_flow import Assert, while_loop
-from toolkit.client.convert import as_shape, convert_to_tensor
+from toolkit.client import ops
+from toolkit.client.arrays import array_ops
+from toolkit.client.arrays.masks import sequence_mask
+from toolkit.client.construction.convert import as_shape, convert_to_tensor
+from toolkit.client.construction.scopes import control_dependencies, name_scope
+from toolkit.client.construction.tensor import Tensor, TensorLike
+from toolkit.client.flow.control_flow import Assert, while_loop
+from toolkit.client.flow.tensor_array import TensorArray
 from toolkit.client.gradients.common import known_value
-from toolkit.client.masks import sequence_mask
-from toolkit.client.rnn_cell import size_of
-from toolkit.client.scopes import control_dependencies, name_scope
-from toolkit.client.tensor import Tensor, TensorLike
-from toolkit.client.tensor_array import TensorArray
+from toolkit.client.math import math_ops
+from toolkit.client.recurrent.rnn_cell import size_of
+from toolkit.client.structures import nest
 from toolkit.errors import GraphError
 from toolkit.graph import dtypes
 from toolkit.graph.shape import Shape

@@ -6,20 +6,23 @@ import functools
 from contextlib import suppress
 from typing import Any, NamedTuple
 
-from toolkit.client import array_ops, math_ops, nest, ops
-from toolkit.client.context import get_default_graph
-from toolkit.client.control_flow import while_loop
-from toolkit.client.control_flow_context import WhileContext
-from toolkit.client.convert import as_shape, constant, convert_to_tensor
+from toolkit.client import ops
+from toolkit.client.arrays import array_ops
+from toolkit.client.construction.context import get_default_graph
+from toolkit.client.construction.convert import as_shape, constant, convert_to_tensor
+from toolkit.client.construction.scopes import name_scope
+from toolkit.client.construction.tensor import Tensor, TensorLike
+from toolkit.client.flow.contexts import WhileContext
+from toolkit.client.flow.control_flow import while_loop
+from toolkit.client.flow.tensor_array import TensorArray
 from toolkit.client.gradients.common import known_value
 from toolkit.client.layers.base import Layer
-from toolkit.client.rnn import batch_and_time_exchanged
-from toolkit.client.rnn_cell import zeros_of
-from toolkit.client.scopes import name_scope
+from toolkit.client.math import math_ops
+from toolkit.client.recurrent.rnn import batch_and_time_exchanged
+from toolkit.client.recurrent.rnn_cell import zeros_of
 from toolkit.client.seq2seq.helpers import Helper
-from toolkit.client.tensor import Tensor, TensorLike
-from toolkit.client.tensor_array import TensorArray
-from toolkit.client.variable_store import variable_scope
+from toolkit.client.structures import nest
+from toolkit.client.variables.store import variable_scope
 from toolkit.errors import GraphError
 from toolkit.graph import dtypes
 from toolkit.graph.shape import Shape

@@ -6,14 +6,18 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from toolkit.client import array_ops, embeddings, math_ops, nest, ops
-from toolkit.client.control_flow import cond
-from toolkit.client.convert import DTypeLike, as_dtype, as_shape, convert_to_tensor
-from toolkit.client.rnn import batch_and_time_exchanged
-from toolkit.client.scopes import name_scope
+from toolkit.client import ops
+from toolkit.client.arrays import array_ops
+from toolkit.client.construction.convert import DTypeLike, as_dtype, as_shape, convert_to_tensor
+from toolkit.client.construction.scopes import name_scope
+from toolkit.client.construction.tensor import Tensor, TensorLike
+from toolkit.client.flow.control_flow import cond
+from toolkit.client.flow.tensor_array import TensorArray
+from toolkit.client.math import math_ops
+from toolkit.client.nn import embeddings
+from toolkit.client.recurrent.rnn import batch_and_time_exchanged
 from toolkit.client.seq2seq.sampling import categorical_sample
-from toolkit.client.tensor import Tensor, TensorLike
-from toolkit.client.tensor_array import TensorArray
+from toolkit.client.structures import nest
 from toolkit.errors import GraphError, UsageError
 from toolkit.graph import dtypes
 from toolkit.graph.dtypes import DType

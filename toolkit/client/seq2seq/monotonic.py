@@ -7,13 +7,17 @@ from typing import Any
 
 import numpy as np
 
-from toolkit.client import array_ops, clip_ops, functional_ops, math_ops, ops, random_ops
-from toolkit.client.convert import DTypeLike, convert_to_tensor
-from toolkit.client.rnn_cell import size_of
-from toolkit.client.scopes import name_scope
+from toolkit.client import ops
+from toolkit.client.arrays import array_ops
+from toolkit.client.construction.convert import DTypeLike, convert_to_tensor
+from toolkit.client.construction.scopes import name_scope
+from toolkit.client.construction.tensor import Tensor, TensorLike
+from toolkit.client.flow import functional_ops
+from toolkit.client.math import clip_ops, math_ops
+from toolkit.client.random import random_ops
+from toolkit.client.recurrent.rnn_cell import size_of
 from toolkit.client.seq2seq.attention import BahdanauQueries, LuongQueries, MemoryAttention, dense
-from toolkit.client.tensor import Tensor, TensorLike
-from toolkit.client.variable_store import get_variable, variable_scope
+from toolkit.client.variables.store import get_variable, variable_scope
 from toolkit.errors import UsageError
 from toolkit.graph import dtypes
 

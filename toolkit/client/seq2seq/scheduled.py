@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from toolkit.client import array_ops, math_ops, nest, ops
-from toolkit.client.control_flow import cond
-from toolkit.client.convert import convert_to_tensor
-from toolkit.client.rnn import batch_and_time_exchanged
-from toolkit.client.scopes import name_scope
+from toolkit.client import ops
+from toolkit.client.arrays import array_ops
+from toolkit.client.construction.convert import convert_to_tensor
+from toolkit.client.construction.scopes import name_scope
+from toolkit.client.construction.tensor import Tensor, TensorLike
+from toolkit.client.flow.control_flow import cond
+from toolkit.client.math import math_ops
+from toolkit.client.recurrent.rnn import batch_and_time_exchanged
 from toolkit.client.seq2seq.helpers import TrainingHelper, as_embedding, unstacked
 from toolkit.client.seq2seq.sampling import bernoulli_sample, categorical_sample
-from toolkit.client.tensor import Tensor, TensorLike
+from toolkit.client.structures import nest
 from toolkit.errors import GraphError
 from toolkit.graph import dtypes
 

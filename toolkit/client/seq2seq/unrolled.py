@@ -6,13 +6,17 @@ import copy
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from toolkit.client import array_ops, math_ops, nest, nn_ops, ops
-from toolkit.client.cells.linear import linear
-from toolkit.client.convert import DTypeLike, convert_to_tensor
-from toolkit.client.rnn import static_rnn
-from toolkit.client.rnn_cell import RNNCell
-from toolkit.client.tensor import Tensor, TensorLike
-from toolkit.client.variable_store import get_variable, get_variable_scope, variable_scope
+from toolkit.client import ops
+from toolkit.client.arrays import array_ops
+from toolkit.client.construction.convert import DTypeLike, convert_to_tensor
+from toolkit.client.construction.tensor import Tensor, TensorLike
+from toolkit.client.math import math_ops
+from toolkit.client.nn import nn_ops
+from toolkit.client.recurrent.cells.linear import linear
+from toolkit.client.recurrent.rnn import static_rnn
+from toolkit.client.recurrent.rnn_cell import RNNCell
+from toolkit.client.structures import nest
+from toolkit.client.variables.store import get_variable, get_variable_scope, variable_scope
 from toolkit.errors import GraphError
 from toolkit.graph import dtypes
 

@@ -6,13 +6,15 @@ import copy
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from toolkit.client import array_ops, nest, nn_ops
-from toolkit.client.cells.wrappers import EmbeddingWrapper, OutputProjectionWrapper
-from toolkit.client.control_flow import cond
-from toolkit.client.convert import DTypeLike, convert_to_tensor
-from toolkit.client.rnn import static_rnn
-from toolkit.client.rnn_cell import RNNCell
-from toolkit.client.scopes import name_scope
+from toolkit.client.arrays import array_ops
+from toolkit.client.construction.convert import DTypeLike, convert_to_tensor
+from toolkit.client.construction.scopes import name_scope
+from toolkit.client.construction.tensor import TensorLike
+from toolkit.client.flow.control_flow import cond
+from toolkit.client.nn import nn_ops
+from toolkit.client.recurrent.cells.wrappers import EmbeddingWrapper, OutputProjectionWrapper
+from toolkit.client.recurrent.rnn import static_rnn
+from toolkit.client.recurrent.rnn_cell import RNNCell
 from toolkit.client.seq2seq.loss import sequence_loss_by_example, unrolled_sequence_loss
 from toolkit.client.seq2seq.unrolled import (
     LoopFunction,
@@ -21,8 +23,8 @@ from toolkit.client.seq2seq.unrolled import (
     feed_back,
     tied_rnn_seq2seq,
 )
-from toolkit.client.tensor import TensorLike
-from toolkit.client.variable_store import get_variable, get_variable_scope, variable_scope
+from toolkit.client.structures import nest
+from toolkit.client.variables.store import get_variable, get_variable_scope, variable_scope
 from toolkit.graph.shape import Shape
 
 #: a list of outputs and the last state

@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple, cast
 
-from toolkit.client import array_ops, math_ops, nest
-from toolkit.client.assertions import assert_equal
-from toolkit.client.base_variable import BaseVariable
-from toolkit.client.convert import DTypeLike, as_shape, convert_to_tensor
-from toolkit.client.rnn_cell import RNNCell, size_of, zeros_of
-from toolkit.client.scopes import control_dependencies, name_scope
+from toolkit.client.arrays import array_ops
+from toolkit.client.checks.assertions import assert_equal
+from toolkit.client.construction.convert import DTypeLike, as_shape, convert_to_tensor
+from toolkit.client.construction.scopes import control_dependencies, name_scope
+from toolkit.client.construction.tensor import Tensor
+from toolkit.client.flow.tensor_array import TensorArray
+from toolkit.client.math import math_ops
+from toolkit.client.recurrent.rnn_cell import RNNCell, size_of, zeros_of
 from toolkit.client.seq2seq.attention import AttentionMechanism, dense
-from toolkit.client.tensor import Tensor
-from toolkit.client.tensor_array import TensorArray
+from toolkit.client.structures import nest
+from toolkit.client.variables.base import BaseVariable
 from toolkit.errors import GraphError, UsageError
 from toolkit.graph import dtypes
 

@@ -5,15 +5,17 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from toolkit.client import array_ops, math_ops, ops
-from toolkit.client.control_flow import cond
-from toolkit.client.convert import constant, convert_to_tensor
-from toolkit.client.scopes import name_scope
+from toolkit.client import ops
+from toolkit.client.arrays import array_ops
+from toolkit.client.construction.convert import constant, convert_to_tensor
+from toolkit.client.construction.scopes import name_scope
+from toolkit.client.construction.static_values import static_value
+from toolkit.client.construction.tensor import Tensor, TensorLike
+from toolkit.client.flow.control_flow import cond
+from toolkit.client.math import math_ops
 from toolkit.client.signals.fourier import irfft, rfft
 from toolkit.client.signals.framing import frame, overlap_and_add
 from toolkit.client.signals.windows import scalar, vorbis_window
-from toolkit.client.static_values import static_value
-from toolkit.client.tensor import Tensor, TensorLike
 from toolkit.graph import dtypes
 
 #: the transform that undoes one of another type, but for a factor

@@ -7,13 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from toolkit.client import array_ops, math_ops, ops
-from toolkit.client.control_flow import while_loop
-from toolkit.client.convert import constant, convert_to_tensor
-from toolkit.client.scopes import name_scope
+from toolkit.client import ops
+from toolkit.client.arrays import array_ops
+from toolkit.client.construction.convert import constant, convert_to_tensor
+from toolkit.client.construction.scopes import name_scope
+from toolkit.client.construction.static_values import static_value
+from toolkit.client.construction.tensor import Tensor, TensorLike
+from toolkit.client.flow.control_flow import while_loop
+from toolkit.client.math import math_ops
 from toolkit.client.signals.windows import scalar
-from toolkit.client.static_values import static_value
-from toolkit.client.tensor import Tensor, TensorLike
 from toolkit.graph import dtypes
 
 

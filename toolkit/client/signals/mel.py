@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from toolkit.client import array_ops, math_ops, ops
-from toolkit.client.convert import DTypeLike, as_dtype, convert_to_tensor
-from toolkit.client.linspace import linspace
-from toolkit.client.scopes import name_scope
+from toolkit.client import ops
+from toolkit.client.arrays import array_ops
+from toolkit.client.arrays.linspace import linspace
+from toolkit.client.construction.convert import DTypeLike, as_dtype, convert_to_tensor
+from toolkit.client.construction.scopes import name_scope
+from toolkit.client.construction.static_values import static_value
+from toolkit.client.construction.tensor import Tensor, TensorLike
+from toolkit.client.math import math_ops
 from toolkit.client.signals.cosine import dct
 from toolkit.client.signals.framing import frame
-from toolkit.client.static_values import static_value
-from toolkit.client.tensor import Tensor, TensorLike
 from toolkit.graph import dtypes
 
 #: HTK's scale: 1127 ln(1 + f / 700)

@@ -7,14 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from toolkit.client import array_ops, math_ops, ops
-from toolkit.client.convert import constant, convert_to_tensor
-from toolkit.client.scopes import name_scope
+from toolkit.client import ops
+from toolkit.client.arrays import array_ops
+from toolkit.client.construction.convert import constant, convert_to_tensor
+from toolkit.client.construction.scopes import name_scope
+from toolkit.client.construction.static_values import static_value
+from toolkit.client.construction.tensor import Tensor, TensorLike
+from toolkit.client.math import math_ops
 from toolkit.client.signals.fourier import irfft, rfft
 from toolkit.client.signals.framing import frame, overlap_and_add
 from toolkit.client.signals.windows import hann_window, scalar
-from toolkit.client.static_values import static_value
-from toolkit.client.tensor import Tensor, TensorLike
 from toolkit.graph import dtypes
 
 

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import math
 
-from toolkit.client import array_ops, math_ops, nn_ops, ops
-from toolkit.client.control_flow import cond
-from toolkit.client.convert import DTypeLike, as_dtype, constant, convert_to_tensor
-from toolkit.client.scopes import name_scope
-from toolkit.client.special_ops import bessel_i0e
-from toolkit.client.static_values import static_value
-from toolkit.client.tensor import Tensor, TensorLike
+from toolkit.client import ops
+from toolkit.client.arrays import array_ops
+from toolkit.client.construction.convert import DTypeLike, as_dtype, constant, convert_to_tensor
+from toolkit.client.construction.scopes import name_scope
+from toolkit.client.construction.static_values import static_value
+from toolkit.client.construction.tensor import Tensor, TensorLike
+from toolkit.client.flow.control_flow import cond
+from toolkit.client.math import math_ops
+from toolkit.client.math.special_ops import bessel_i0e
+from toolkit.client.nn import nn_ops
 from toolkit.graph import dtypes
 from toolkit.graph.dtypes import DType
 

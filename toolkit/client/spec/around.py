@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from toolkit.client import variable_collections
-from toolkit.client.base_variable import BaseVariable
-from toolkit.client.export import PREDICT_METHOD, predict_signature
+from toolkit.client.construction.tensor import Tensor
+from toolkit.client.metagraphs.export import PREDICT_METHOD, predict_signature
 from toolkit.client.spec.builder import FAILED, FollowError, SpecBuilder
 from toolkit.client.spec.values import NAME, NAMES
-from toolkit.client.tensor import Tensor
 from toolkit.client.train.saver import Saver
+from toolkit.client.variables import by_collection
+from toolkit.client.variables.base import BaseVariable
 from toolkit.errors import did_you_mean
 from toolkit.formats.schema.choices import OneOf
 from toolkit.formats.schema.containers import Key, MapOf, Record
@@ -51,7 +51,7 @@ SUMMARIES = Record({
 
 def build_summaries(spec: SpecBuilder, found: YamlItem) -> None:
     """Make summary operations, and one that merges them."""
-    from toolkit.client import summary
+    from toolkit.client.summaries import summary
 
     makers: dict[str, Callable[..., Tensor]] = {
         "scalar": summary.scalar, "histogram": summary.histogram, "image": summary.image, "text": summary.text,
@@ -133,9 +133,9 @@ def build_init(spec: SpecBuilder, found: YamlItem | None) -> None:
         return
     graph = spec.graph
     if graph.get_collection(GraphKeys.GLOBAL_VARIABLES):
-        graph.add_to_collection(GraphKeys.INIT_OP, variable_collections.global_variables_initializer())
+        graph.add_to_collection(GraphKeys.INIT_OP, by_collection.global_variables_initializer())
     if graph.get_collection(GraphKeys.LOCAL_VARIABLES):
-        local = variable_collections.variables_initializer(variable_collections.local_variables(), "local_init")
+        local = by_collection.variables_initializer(by_collection.local_variables(), "local_init")
         graph.add_to_collection(GraphKeys.LOCAL_INIT_OP, local)
 
 

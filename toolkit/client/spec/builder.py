@@ -11,9 +11,9 @@ from collections.abc import Generator, Iterable
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
-from toolkit.client.graph import Graph
-from toolkit.client.operation import Operation
-from toolkit.client.tensor import Tensor
+from toolkit.client.construction.graph import Graph
+from toolkit.client.construction.operation import Operation
+from toolkit.client.construction.tensor import Tensor
 from toolkit.errors import GraphmillError, did_you_mean
 from toolkit.formats.schema.mistakes import Mistakes
 from toolkit.formats.tree import Section, SpecError, YamlItem

@@ -25,13 +25,15 @@ from typing import Any, cast
 
 import numpy as np
 
-from toolkit.client import array_ops, input_pipelines, ops
-from toolkit.client.seeds import get_seed
+from toolkit.client import ops
+from toolkit.client.arrays import array_ops
+from toolkit.client.construction.tensor import Tensor
+from toolkit.client.inputs import pipelines
+from toolkit.client.random.seeds import get_seed
 from toolkit.client.spec.builder import SpecBuilder
 from toolkit.client.spec.entries import entry, full_name, named
 from toolkit.client.spec.inputs import type_of
 from toolkit.client.spec.values import NAME, NAMES
-from toolkit.client.tensor import Tensor
 from toolkit.formats.schema.choices import ByKey, one_or_more
 from toolkit.formats.schema.containers import Key, ListOf, MapOf, Record
 from toolkit.formats.schema.scalars import Anything, Boolean, DTypeName, Integer, Text
@@ -287,12 +289,12 @@ def _queue(spec: SpecBuilder, item: YamlItem, section: Section, scope: str) -> N
         if (found := section.get("shuffle")) is not None:
             shuffle = found.section()
             seed = shuffle.get("seed")
-            made: Any = input_pipelines.shuffle_batch(
+            made: Any = pipelines.shuffle_batch(
                 tensors, min_after_dequeue=shuffle.integer("min_after_dequeue"),
                 seed=None if seed is None else seed.integer(), **options,
             )  # fmt: skip
         else:
-            made = input_pipelines.batch(tensors, **options)
+            made = pipelines.batch(tensors, **options)
         results = cast("list[Tensor]", [*made] if isinstance(made, list | tuple) else [made])
         for each, tensor in zip(named_items, results, strict=True):
             key = each.text().rpartition("/")[2].replace(":", "_")

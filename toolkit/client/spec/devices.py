@@ -14,7 +14,7 @@ import fnmatch
 from contextlib import ExitStack
 from typing import Any
 
-from toolkit.client.operation import Operation
+from toolkit.client.construction.operation import Operation
 from toolkit.client.spec.builder import SpecBuilder
 from toolkit.formats.schema.choices import ByKey
 from toolkit.formats.schema.containers import Key, ListOf, Record

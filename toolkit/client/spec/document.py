@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from toolkit.client.export import to_meta_graph
+from toolkit.client.metagraphs.export import to_meta_graph
 from toolkit.client.spec import (
     around,
     data_entries,
@@ -25,7 +25,7 @@ from toolkit.client.spec.builder import SpecBuilder
 from toolkit.client.spec.entries import NODES, build_nodes
 from toolkit.client.spec.expand import Expander
 from toolkit.client.spec.values import NAMES, PLACEMENT
-from toolkit.client.variable_store import variable_scope
+from toolkit.client.variables.store import variable_scope
 from toolkit.errors import MultipleMistakesError
 from toolkit.formats.schema.containers import Key, Record
 from toolkit.formats.schema.definitions import Json

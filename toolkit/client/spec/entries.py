@@ -7,12 +7,13 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 
-from toolkit.client import array_ops, create
+from toolkit.client.arrays import array_ops
+from toolkit.client.construction import create
 from toolkit.client.spec import layers
 from toolkit.client.spec.builder import FAILED, FollowError, SpecBuilder
 from toolkit.client.spec.functions import called_by_ops
 from toolkit.client.spec.values import NAME, NAMES, OPERAND, PLACEMENT
-from toolkit.client.variable_store import variable_scope
+from toolkit.client.variables.store import variable_scope
 from toolkit.errors import GraphError, did_you_mean
 from toolkit.formats.schema.choices import ByKey, ByTag, OneOf
 from toolkit.formats.schema.containers import Key, ListOf, MapOf, Record
@@ -234,7 +235,7 @@ def _attr(spec: SpecBuilder, op_def: opdefs.OpDef, key: str, item: YamlItem, att
     if definition is None:
         return item.plain()
     if definition.type == "tensor":
-        from toolkit.client.convert import tensor_proto
+        from toolkit.client.construction.convert import tensor_proto
 
         dtype = attrs.section().get("dtype")
         return tensor_proto(item.plain(), None if dtype is None else dtype_of(dtype))

@@ -29,12 +29,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, cast
 
-from toolkit.client import array_ops, control_flow, functional_ops
-from toolkit.client.convert import convert_to_tensor
+from toolkit.client.arrays import array_ops
+from toolkit.client.construction.convert import convert_to_tensor
+from toolkit.client.construction.tensor import Tensor
+from toolkit.client.flow import control_flow, functional_ops
 from toolkit.client.spec.builder import FAILED, FollowError, Names, SpecBuilder
 from toolkit.client.spec.entries import NODES, build_nodes, entry, full_name, named, operand
 from toolkit.client.spec.values import NAME, OPERAND, SHAPE
-from toolkit.client.tensor import Tensor
 from toolkit.formats.schema.choices import OneOf
 from toolkit.formats.schema.containers import Key, MapOf, Record
 from toolkit.formats.schema.scalars import Boolean, DTypeName, Integer

@@ -22,8 +22,9 @@ from __future__ import annotations
 
 import re
 
-from toolkit.client import create
-from toolkit.client.convert import convert_to_tensor
+from toolkit.client.construction import create
+from toolkit.client.construction.convert import convert_to_tensor
+from toolkit.client.construction.tensor import Tensor
 from toolkit.client.functions.graph import FunctionGraph
 from toolkit.client.functions.trace import trace
 from toolkit.client.spec.builder import FAILED, Failed, Names, SpecBuilder
@@ -32,7 +33,6 @@ from toolkit.client.spec.flow_entries import BRANCH, declare_results, results
 from toolkit.client.spec.functions import BEING_MADE, SpecFunction, function_named
 from toolkit.client.spec.inputs import type_of
 from toolkit.client.spec.values import NAME, OPERAND, SHAPE
-from toolkit.client.tensor import Tensor
 from toolkit.formats.schema.choices import OneOf
 from toolkit.formats.schema.containers import Key, ListOf, MapOf, Record
 from toolkit.formats.schema.scalars import DTypeName

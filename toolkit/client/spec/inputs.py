@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from toolkit.client import array_ops, initializers, partition
+from toolkit.client.arrays import array_ops
 from toolkit.client.spec.builder import SpecBuilder
 from toolkit.client.spec.values import (
     INITIALIZER,
@@ -17,7 +17,8 @@ from toolkit.client.spec.values import (
     regularizer,
 )  # fmt: skip
 from toolkit.client.spec.values import given as given_options
-from toolkit.client.variable_store import get_variable
+from toolkit.client.variables import initializers, partition
+from toolkit.client.variables.store import get_variable
 from toolkit.formats.schema.choices import ByTag
 from toolkit.formats.schema.containers import Key, ListOf, MapOf, Record
 from toolkit.formats.schema.scalars import Anything, Boolean, DTypeName, Integer

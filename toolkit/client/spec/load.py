@@ -9,9 +9,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from toolkit.client.context import get_default_graph
-from toolkit.client.export import to_meta_graph
-from toolkit.client.graph import Graph
+from toolkit.client.construction.context import get_default_graph
+from toolkit.client.construction.graph import Graph
+from toolkit.client.metagraphs.export import to_meta_graph
 from toolkit.client.spec.document import build_document
 from toolkit.errors import FormatError, GraphmillError, UsageError, source_name
 from toolkit.formats import io

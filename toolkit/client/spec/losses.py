@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from toolkit.client import math_ops, nn_ops
+from toolkit.client.construction.tensor import Tensor
+from toolkit.client.math import math_ops
+from toolkit.client.nn import nn_ops
 from toolkit.client.spec.builder import SpecBuilder
 from toolkit.client.spec.values import NAME, PLACEMENT
-from toolkit.client.tensor import Tensor
 from toolkit.formats.schema.choices import ByTag
 from toolkit.formats.schema.containers import Key, MapOf
 from toolkit.formats.schema.scalars import Boolean, Integer, Number

@@ -7,11 +7,11 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from toolkit.client import clip_ops
-from toolkit.client.grouping import group
+from toolkit.client.construction.grouping import group
+from toolkit.client.construction.tensor import IndexedSlices
+from toolkit.client.math import clip_ops
 from toolkit.client.spec.builder import FAILED, FollowError, SpecBuilder
 from toolkit.client.spec.values import NAME, NAMES, given, options
-from toolkit.client.tensor import IndexedSlices
 from toolkit.client.train import decoupled, optimizers, proximal, schedules
 from toolkit.client.train.averages import ExponentialMovingAverage
 from toolkit.client.train.global_step import get_or_create_global_step

@@ -6,9 +6,12 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from toolkit.client import initializers, layers, math_ops, nn_ops
-from toolkit.client.tensor import Tensor
-from toolkit.client.variable_store import Regularizer
+from toolkit.client import layers
+from toolkit.client.construction.tensor import Tensor
+from toolkit.client.math import math_ops
+from toolkit.client.nn import nn_ops
+from toolkit.client.variables import initializers
+from toolkit.client.variables.store import Regularizer
 from toolkit.formats.schema.choices import ByTag, OneOf, one_or_more
 from toolkit.formats.schema.containers import Key, ListOf, Record
 from toolkit.formats.schema.kinds import Kind

@@ -6,14 +6,16 @@ from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from toolkit.client import array_ops, math_ops, ops
-from toolkit.client.base_variable import BaseVariable
-from toolkit.client.grouping import group
-from toolkit.client.operation import Operation
-from toolkit.client.scopes import colocate_with, control_dependencies
-from toolkit.client.tensor import IndexedSlices, Tensor, TensorLike
+from toolkit.client import ops
+from toolkit.client.arrays import array_ops
+from toolkit.client.construction.grouping import group
+from toolkit.client.construction.operation import Operation
+from toolkit.client.construction.scopes import colocate_with, control_dependencies
+from toolkit.client.construction.tensor import IndexedSlices, Tensor, TensorLike
+from toolkit.client.math import math_ops
 from toolkit.client.train.decoupled import LazyAdam
 from toolkit.client.train.optimizers import Adagrad, Adam
+from toolkit.client.variables.base import BaseVariable
 from toolkit.graph import dtypes
 
 

@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from toolkit.client import control_flow, initializers, math_ops, ops
-from toolkit.client.base_variable import BaseVariable
-from toolkit.client.context import get_default_graph
-from toolkit.client.convert import convert_to_tensor
-from toolkit.client.grouping import group
-from toolkit.client.scopes import colocate_with, device, init_scope, name_scope
-from toolkit.client.tensor import Tensor, TensorLike
+from toolkit.client import ops
+from toolkit.client.construction.context import get_default_graph
+from toolkit.client.construction.convert import convert_to_tensor
+from toolkit.client.construction.grouping import group
+from toolkit.client.construction.scopes import colocate_with, device, init_scope, name_scope
+from toolkit.client.construction.tensor import Tensor, TensorLike
+from toolkit.client.flow import control_flow
+from toolkit.client.math import math_ops
 from toolkit.client.train.slots import create_slot, zeros_slot
-from toolkit.client.variable_collections import global_variables, trainable_variables
-from toolkit.client.variable_store import get_variable, get_variable_scope, variable_scope
+from toolkit.client.variables import initializers
+from toolkit.client.variables.base import BaseVariable
+from toolkit.client.variables.by_collection import global_variables, trainable_variables
+from toolkit.client.variables.store import get_variable, get_variable_scope, variable_scope
 from toolkit.errors import GraphError
 from toolkit.graph import dtypes
 from toolkit.graph.metagraph import GraphKeys

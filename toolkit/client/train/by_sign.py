@@ -6,12 +6,13 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from toolkit.client import array_ops, ops
-from toolkit.client.base_variable import BaseVariable
-from toolkit.client.grouping import group
-from toolkit.client.operation import Operation
-from toolkit.client.tensor import IndexedSlices, Tensor, TensorLike
+from toolkit.client import ops
+from toolkit.client.arrays import array_ops
+from toolkit.client.construction.grouping import group
+from toolkit.client.construction.operation import Operation
+from toolkit.client.construction.tensor import IndexedSlices, Tensor, TensorLike
 from toolkit.client.train.optimizer import GradientAndVariable, Optimizer
+from toolkit.client.variables.base import BaseVariable
 
 SignDecay = Callable[[Any], TensorLike]
 

@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, cast
 
-from toolkit.client import array_ops, math_ops, ops
-from toolkit.client.base_variable import BaseVariable
-from toolkit.client.grouping import group
-from toolkit.client.operation import Operation
-from toolkit.client.scopes import control_dependencies
-from toolkit.client.tensor import IndexedSlices, Tensor, TensorLike
+from toolkit.client import ops
+from toolkit.client.arrays import array_ops
+from toolkit.client.construction.grouping import group
+from toolkit.client.construction.operation import Operation
+from toolkit.client.construction.scopes import control_dependencies
+from toolkit.client.construction.tensor import IndexedSlices, Tensor, TensorLike
+from toolkit.client.math import math_ops
 from toolkit.client.train.averages import ExponentialMovingAverage
 from toolkit.client.train.optimizer import GradientAndVariable, Optimizer
 from toolkit.client.train.optimizers import Adam, Momentum
 from toolkit.client.train.saver import Saver
+from toolkit.client.variables.base import BaseVariable
 from toolkit.errors import UsageError
 
 
@@ -236,7 +238,7 @@ class MovingAverage(Optimizer):
         """
         if self._averaged is None:
             raise UsageError("swapping_saver is for after apply_gradients or minimize: there are no averages yet")
-        from toolkit.client.variable_collections import global_variables
+        from toolkit.client.variables.by_collection import global_variables
 
         given = global_variables() if var_list is None else var_list
         named: dict[str, Any] = dict(cast("Any", given)) if isinstance(given, dict) else {v.op.name: v for v in given}

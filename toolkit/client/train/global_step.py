@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from toolkit.client import control_flow, initializers
-from toolkit.client.base_variable import BaseVariable
-from toolkit.client.context import get_default_graph
-from toolkit.client.graph import Graph
-from toolkit.client.tensor import Tensor
-from toolkit.client.variable_store import get_variable
+from toolkit.client.construction.context import get_default_graph
+from toolkit.client.construction.graph import Graph
+from toolkit.client.construction.tensor import Tensor
+from toolkit.client.flow import control_flow
+from toolkit.client.variables import initializers
+from toolkit.client.variables.base import BaseVariable
+from toolkit.client.variables.store import get_variable
 from toolkit.errors import GraphError
 from toolkit.graph import dtypes
 from toolkit.graph.metagraph import GraphKeys

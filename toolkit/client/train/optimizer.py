@@ -9,19 +9,22 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from toolkit.client import array_ops, math_ops, ops, variable_collections
-from toolkit.client.base_variable import BaseVariable
-from toolkit.client.context import get_default_graph
-from toolkit.client.control_flow import tuple_
-from toolkit.client.convert import constant, convert_to_tensor
+from toolkit.client import ops
+from toolkit.client.arrays import array_ops
+from toolkit.client.construction.context import get_default_graph
+from toolkit.client.construction.convert import constant, convert_to_tensor
+from toolkit.client.construction.grouping import group
+from toolkit.client.construction.operation import Operation
+from toolkit.client.construction.scopes import colocate_with, control_dependencies, init_scope, name_scope
+from toolkit.client.construction.tensor import IndexedSlices, Tensor, TensorLike
+from toolkit.client.flow.control_flow import tuple_
 from toolkit.client.gradients import gradients
-from toolkit.client.grouping import group
-from toolkit.client.operation import Operation
-from toolkit.client.scopes import colocate_with, control_dependencies, init_scope, name_scope
-from toolkit.client.tensor import IndexedSlices, Tensor, TensorLike
+from toolkit.client.math import math_ops
 from toolkit.client.trackables import Trackable
 from toolkit.client.train.slots import create_slot, zeros_slot
-from toolkit.client.variable_creation import Variable
+from toolkit.client.variables import by_collection
+from toolkit.client.variables.base import BaseVariable
+from toolkit.client.variables.creation import Variable
 from toolkit.errors import GraphError, UsageError
 from toolkit.graph import dtypes
 from toolkit.graph.dtypes import DType
@@ -83,7 +86,7 @@ class Optimizer(Trackable):
         """
         if loss.dtype.base not in _TYPES:
             raise GraphError(f"the loss '{loss.name}' has type {loss.dtype}; a floating point type is needed")
-        chosen = variable_collections.trainable_variables() if var_list is None else list(var_list)
+        chosen = by_collection.trainable_variables() if var_list is None else list(var_list)
         chosen = [part for v in chosen for part in (getattr(v, "parts", None) or [v])]
         if not chosen:
             raise GraphError("there are no variables to optimize")

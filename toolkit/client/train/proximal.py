@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from toolkit.client import array_ops, math_ops
-from toolkit.client.base_variable import BaseVariable
-from toolkit.client.convert import constant
-from toolkit.client.operation import Operation
-from toolkit.client.scopes import colocate_with, device
-from toolkit.client.tensor import IndexedSlices, Tensor, TensorLike
+from toolkit.client.arrays import array_ops
+from toolkit.client.construction.convert import constant
+from toolkit.client.construction.operation import Operation
+from toolkit.client.construction.scopes import colocate_with, device
+from toolkit.client.construction.tensor import IndexedSlices, Tensor, TensorLike
+from toolkit.client.math import math_ops
 from toolkit.client.train.optimizer import Optimizer
+from toolkit.client.variables.base import BaseVariable
 from toolkit.errors import UsageError
 
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, cast
 
-from toolkit.client import array_ops, ops
-from toolkit.client.base_variable import BaseVariable
-from toolkit.client.nest import flatten
-from toolkit.client.operation import Operation
-from toolkit.client.tensor import Tensor
+from toolkit.client import ops
+from toolkit.client.arrays import array_ops
+from toolkit.client.construction.operation import Operation
+from toolkit.client.construction.tensor import Tensor
+from toolkit.client.structures.nest import flatten
+from toolkit.client.variables.base import BaseVariable
 from toolkit.errors import SaverError
 from toolkit.graph.dtypes import DType
 

@@ -6,15 +6,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from schemas import saver_pb2
-from toolkit.client import array_ops, ops, variable_collections
-from toolkit.client.control_flow import with_dependencies
-from toolkit.client.convert import constant
-from toolkit.client.graph import Graph
-from toolkit.client.grouping import group
-from toolkit.client.operation import Operation
-from toolkit.client.scopes import name_scope
-from toolkit.client.tensor import Tensor
+from toolkit.client import ops
+from toolkit.client.arrays import array_ops
+from toolkit.client.construction.convert import constant
+from toolkit.client.construction.graph import Graph
+from toolkit.client.construction.grouping import group
+from toolkit.client.construction.operation import Operation
+from toolkit.client.construction.scopes import name_scope
+from toolkit.client.construction.tensor import Tensor
+from toolkit.client.flow.control_flow import with_dependencies
 from toolkit.client.train.saveables import SaveableObject, saveables
+from toolkit.client.variables import by_collection
 from toolkit.errors import SaverError
 from toolkit.graph.device import DeviceSpec
 
@@ -50,7 +52,7 @@ class Saver:
         reshape: bool = False,
         version: int = saver_pb2.SaverDef.V2,
     ):
-        entries = saveables(variable_collections.global_variables() if var_list is None else var_list)
+        entries = saveables(by_collection.global_variables() if var_list is None else var_list)
         if not entries:
             raise SaverError("there are no variables to save")
         self.entries = entries

@@ -6,10 +6,14 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from toolkit.client import array_ops, control_flow, math_ops, ops, random_ops
-from toolkit.client.convert import constant, convert_to_tensor
-from toolkit.client.scopes import name_scope
-from toolkit.client.tensor import Tensor, TensorLike
+from toolkit.client import ops
+from toolkit.client.arrays import array_ops
+from toolkit.client.construction.convert import constant, convert_to_tensor
+from toolkit.client.construction.scopes import name_scope
+from toolkit.client.construction.tensor import Tensor, TensorLike
+from toolkit.client.flow import control_flow
+from toolkit.client.math import math_ops
+from toolkit.client.random import random_ops
 from toolkit.errors import UsageError
 from toolkit.graph import dtypes
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from toolkit.client import initializers
-from toolkit.client.base_variable import BaseVariable
-from toolkit.client.context import get_default_graph
-from toolkit.client.tensor import Tensor, TensorLike
-from toolkit.client.variable_store import get_variable, variable_scope
+from toolkit.client.construction.context import get_default_graph
+from toolkit.client.construction.tensor import Tensor, TensorLike
+from toolkit.client.variables import initializers
+from toolkit.client.variables.base import BaseVariable
+from toolkit.client.variables.store import get_variable, variable_scope
 from toolkit.graph.dtypes import DType
 from toolkit.graph.shape import Shape
 

@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, cast
 
-from toolkit.client import clip_ops, control_flow, ops, summary
-from toolkit.client.context import get_default_graph
-from toolkit.client.convert import convert_to_tensor
-from toolkit.client.scopes import control_dependencies, name_scope
-from toolkit.client.tensor import IndexedSlices, Tensor
+from toolkit.client import ops
+from toolkit.client.construction.context import get_default_graph
+from toolkit.client.construction.convert import convert_to_tensor
+from toolkit.client.construction.scopes import control_dependencies, name_scope
+from toolkit.client.construction.tensor import IndexedSlices, Tensor
+from toolkit.client.flow import control_flow
+from toolkit.client.math import clip_ops
+from toolkit.client.summaries import summary
 from toolkit.client.train.global_step import get_or_create_global_step
-from toolkit.client.variable_collections import trainable_variables
+from toolkit.client.variables.by_collection import trainable_variables
 from toolkit.graph.metagraph import GraphKeys
 
 #: gradients and their variables

@@ -8,11 +8,12 @@ from typing import Any, cast
 
 import numpy as np
 
-from toolkit.client import array_ops, ops
-from toolkit.client.context import get_default_graph
-from toolkit.client.scopes import device
+from toolkit.client import ops
+from toolkit.client.arrays import array_ops
+from toolkit.client.construction.context import get_default_graph
+from toolkit.client.construction.scopes import device
 from toolkit.client.train.saveables import assign_restored
-from toolkit.client.variable_store import get_variable_scope
+from toolkit.client.variables.store import get_variable_scope
 from toolkit.formats import bundle
 from toolkit.formats.bundle.locate import find_prefix
 from toolkit.graph.metagraph import GraphKeys

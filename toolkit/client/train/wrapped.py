@@ -6,16 +6,20 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from typing import Any
 
-from toolkit.client import array_ops, clip_ops, initializers, ops, summary
-from toolkit.client.base_variable import BaseVariable
-from toolkit.client.control_flow import cond
-from toolkit.client.grouping import group
-from toolkit.client.math_ops import cast
-from toolkit.client.operation import Operation
-from toolkit.client.scopes import colocate_with, control_dependencies, name_scope
-from toolkit.client.tensor import IndexedSlices, Tensor
+from toolkit.client import ops
+from toolkit.client.arrays import array_ops
+from toolkit.client.construction.grouping import group
+from toolkit.client.construction.operation import Operation
+from toolkit.client.construction.scopes import colocate_with, control_dependencies, name_scope
+from toolkit.client.construction.tensor import IndexedSlices, Tensor
+from toolkit.client.flow.control_flow import cond
+from toolkit.client.math import clip_ops
+from toolkit.client.math.math_ops import cast
+from toolkit.client.summaries import summary
 from toolkit.client.train.optimizer import GradientAndVariable, Optimizer
-from toolkit.client.variable_store import get_variable
+from toolkit.client.variables import initializers
+from toolkit.client.variables.base import BaseVariable
+from toolkit.client.variables.store import get_variable
 from toolkit.errors import UsageError
 from toolkit.graph import dtypes
 

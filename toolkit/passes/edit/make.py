@@ -98,7 +98,7 @@ def settle(
         named = ", ".join(arg.name for arg in op_def.inputs) or "nothing"
         raise GraphError(f"{op} takes {len(op_def.inputs)} input(s) ({named}); {len(inputs)} are given")
     if op == "Const" and "value" in known:
-        from toolkit.client.convert import tensor_proto
+        from toolkit.client.construction.convert import tensor_proto
 
         known["value"] = tensor_proto(attrs["value"], known.get("dtype"))
         known.setdefault("dtype", dtypes.from_enum(known["value"].dtype))
@@ -134,7 +134,7 @@ def attribute(op_def: OpDef | None, key: str, value: Any, kind: str | None = Non
     Raises:
         GraphError: the op has no such attribute, or one of another kind.
     """
-    from toolkit.client.create import convert_attr
+    from toolkit.client.construction.create import convert_attr
     from toolkit.graph.opdefs import AttrDef
 
     definition = None if op_def is None else op_def.attrs.get(key)

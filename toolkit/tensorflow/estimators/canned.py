@@ -7,8 +7,13 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from toolkit.client import array_ops, context, initializers, math_ops, nn_ops, ops, summary
 from toolkit.client import layers as layer_classes
+from toolkit.client import ops
+from toolkit.client.arrays import array_ops
+from toolkit.client.construction import context
+from toolkit.client.construction.grouping import group
+from toolkit.client.construction.scopes import control_dependencies, name_scope
+from toolkit.client.construction.tensor import Tensor
 from toolkit.client.feature_columns import layers as columns_layers
 from toolkit.client.feature_columns.base import (
     CategoricalColumn,
@@ -19,12 +24,13 @@ from toolkit.client.feature_columns.base import (
     normalized,
     number_of_elements,
 )
-from toolkit.client.grouping import group
-from toolkit.client.partition import min_max_variable_partitioner
-from toolkit.client.scopes import control_dependencies, name_scope
-from toolkit.client.tensor import Tensor
+from toolkit.client.math import math_ops
+from toolkit.client.nn import nn_ops
+from toolkit.client.summaries import summary
 from toolkit.client.train.global_step import get_global_step
-from toolkit.client.variable_store import get_variable, get_variable_scope, variable_scope
+from toolkit.client.variables import initializers
+from toolkit.client.variables.partition import min_max_variable_partitioner
+from toolkit.client.variables.store import get_variable, get_variable_scope, variable_scope
 from toolkit.graph import dtypes
 from toolkit.graph.metagraph import GraphKeys
 from toolkit.tensorflow.estimators.estimator import Estimator

@@ -11,9 +11,9 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from toolkit.client.initializers import Constant
 from toolkit.client.train.global_step import get_global_step, global_step_read
-from toolkit.client.variable_store import AUTO_REUSE, get_variable, variable_scope
+from toolkit.client.variables.initializers import Constant
+from toolkit.client.variables.store import AUTO_REUSE, get_variable, variable_scope
 from toolkit.errors import UsageError
 from toolkit.formats.events import read_events
 from toolkit.graph import dtypes

@@ -10,10 +10,12 @@ import tempfile
 from collections.abc import Iterator
 from typing import Any
 
-from toolkit.client import context, seeds, summary
+from toolkit.client.construction import context
+from toolkit.client.construction.grouping import group
+from toolkit.client.construction.scopes import device
 from toolkit.client.data.dataset import Dataset
-from toolkit.client.grouping import group
-from toolkit.client.scopes import device
+from toolkit.client.random import seeds
+from toolkit.client.summaries import summary
 from toolkit.client.train import warm_start as starting
 from toolkit.client.train.global_step import create_global_step, get_global_step, global_step_read
 from toolkit.errors import GraphmillError

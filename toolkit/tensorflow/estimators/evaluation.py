@@ -10,12 +10,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from schemas import summary_pb2
-from toolkit.client import array_ops, context, initializers
-from toolkit.client.convert import tensor_proto
-from toolkit.client.grouping import group
+from toolkit.client.arrays import array_ops
+from toolkit.client.construction import context
+from toolkit.client.construction.convert import tensor_proto
+from toolkit.client.construction.grouping import group
+from toolkit.client.construction.scopes import control_dependencies
 from toolkit.client.metrics.means import mean
-from toolkit.client.scopes import control_dependencies
-from toolkit.client.variable_store import get_variable
+from toolkit.client.variables import initializers
+from toolkit.client.variables.store import get_variable
 from toolkit.graph import dtypes
 from toolkit.graph.metagraph import GraphKeys
 from toolkit.tensorflow.deprecation import log

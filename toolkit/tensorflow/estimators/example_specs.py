@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import Any
 
 from toolkit.client.feature_columns.numeric import NumericColumn, numeric_column
-from toolkit.client.parsing import FixedLenFeature
+from toolkit.client.inputs.parsing import FixedLenFeature
 from toolkit.graph import dtypes
 from toolkit.tensorflow.families.feature_columns import make_parse_example_spec
 

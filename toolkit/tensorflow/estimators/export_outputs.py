@@ -6,8 +6,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from toolkit.client import signatures
-from toolkit.client.tensor import Tensor
+from toolkit.client.construction.tensor import Tensor
+from toolkit.client.metagraphs import signatures
 from toolkit.graph import dtypes
 
 DEFAULT_KEY = "serving_default"

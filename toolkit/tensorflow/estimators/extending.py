@@ -6,11 +6,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from toolkit.client import clip_ops, sparse_ops
-from toolkit.client.convert import convert_to_tensor
+from toolkit.client.construction.convert import convert_to_tensor
+from toolkit.client.construction.tensor import Tensor
 from toolkit.client.data.dataset import Dataset
-from toolkit.client.sparse_tensor import SparseTensor
-from toolkit.client.tensor import Tensor
+from toolkit.client.math import clip_ops
+from toolkit.client.sparse import sparse_ops
+from toolkit.client.sparse.tensor import SparseTensor
 from toolkit.tensorflow.estimators import export_outputs as exports
 from toolkit.tensorflow.estimators.estimator import Estimator
 from toolkit.tensorflow.estimators.model_functions import arguments_of
@@ -144,7 +145,7 @@ def export_all_saved_models(
 
 def build_supervised_input_receiver_fn_from_input_fn(input_fn: Any, **input_fn_args: Any) -> Any:
     """A function that makes placeholders like the features and labels of an input function."""
-    from toolkit.client.graph import Graph
+    from toolkit.client.construction.graph import Graph
 
     with Graph().as_default():
         found = input_fn(**input_fn_args)

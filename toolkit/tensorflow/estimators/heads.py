@@ -7,22 +7,28 @@ from __future__ import annotations
 import abc
 from typing import Any
 
-from toolkit.client import array_ops, context, losses, math_ops, nn_ops, ops, summary
-from toolkit.client.assertions import assert_equal, assert_less_equal, assert_non_negative
-from toolkit.client.convert import convert_to_tensor
+from toolkit.client import ops
+from toolkit.client.arrays import array_ops
+from toolkit.client.checks.assertions import assert_equal, assert_less_equal, assert_non_negative
+from toolkit.client.construction import context
+from toolkit.client.construction.convert import convert_to_tensor
+from toolkit.client.construction.grouping import group
+from toolkit.client.construction.scopes import control_dependencies, name_scope
 from toolkit.client.feature_columns import vocabularies
 from toolkit.client.feature_columns.base import FeatureCache
 from toolkit.client.feature_columns.layers import VariablesOfScopes
 from toolkit.client.feature_columns.numeric import NumericColumn, numeric_column
-from toolkit.client.grouping import group
+from toolkit.client.losses import weighted
+from toolkit.client.losses.poisson import log_poisson_loss
+from toolkit.client.math import math_ops
 from toolkit.client.metrics import accuracy as accuracy_metric
 from toolkit.client.metrics import auc as auc_metric
 from toolkit.client.metrics import means, precision_at_thresholds, recall_at_thresholds
 from toolkit.client.metrics import precision as precision_metric
 from toolkit.client.metrics import recall as recall_metric
-from toolkit.client.poisson import log_poisson_loss
-from toolkit.client.scopes import control_dependencies, name_scope
-from toolkit.client.sparse_tensor import SparseTensor
+from toolkit.client.nn import nn_ops
+from toolkit.client.sparse.tensor import SparseTensor
+from toolkit.client.summaries import summary
 from toolkit.client.train.global_step import get_global_step
 from toolkit.graph import dtypes
 from toolkit.graph.metagraph import GraphKeys
@@ -161,7 +167,7 @@ class Head(abc.ABC):
             self._custom(labels, logits, features) if self._loss_fn else self._unreduced(labels, logits, features)
         )
         weights = self._weights(features, logits)
-        return losses.compute_weighted_loss(unreduced, weights, reduction=self._reduction), unreduced, weights, labels
+        return weighted.compute_weighted_loss(unreduced, weights, reduction=self._reduction), unreduced, weights, labels
 
     def _custom(self, labels: Any, logits: Any, features: Any) -> Any:
         more = {"features": features} if "features" in arguments_of(self._loss_fn) else {}
@@ -376,7 +382,7 @@ class MultiClassHead(_Classes):
         return _in_range(labels, self._n_classes)
 
     def _unreduced(self, labels: Any, logits: Any, features: Any) -> Any:
-        found = losses.sparse_softmax_cross_entropy(labels=labels, logits=logits, reduction="none")
+        found = weighted.sparse_softmax_cross_entropy(labels=labels, logits=logits, reduction="none")
         return array_ops.expand_dims(found, -1)
 
     def _metrics(self, labels: Any, predictions: dict[str, Any], weights: Any, unreduced: Any) -> dict[str, Any]:
@@ -428,7 +434,7 @@ class MultiLabelHead(Head):
         return _in_range(labels, 2)
 
     def _unreduced(self, labels: Any, logits: Any, features: Any) -> Any:
-        each = losses.sigmoid_cross_entropy(labels, logits, reduction="none")
+        each = weighted.sigmoid_cross_entropy(labels, logits, reduction="none")
         return math_ops.reduce_mean(each, axis=-1, keepdims=True)
 
     def _metrics(self, labels: Any, predictions: dict[str, Any], weights: Any, unreduced: Any) -> dict[str, Any]:
@@ -492,7 +498,7 @@ class RegressionHead(Head):
         return math_ops.cast(labels, dtypes.float32)
 
     def _unreduced(self, labels: Any, logits: Any, features: Any) -> Any:
-        return losses.mean_squared_error(labels=labels, predictions=logits, reduction="none")
+        return weighted.mean_squared_error(labels=labels, predictions=logits, reduction="none")
 
     def _metrics(self, labels: Any, predictions: dict[str, Any], weights: Any, unreduced: Any) -> dict[str, Any]:
         return {
@@ -544,7 +550,7 @@ def _of_keys(predictions: dict[str, Any], keys: Any) -> dict[str, Any]:
 
 def _reduction(name: str) -> str:
     found = _REDUCTIONS.get(name, name)
-    if found not in vars(losses.Reduction).values() or found == "none":
+    if found not in vars(weighted.Reduction).values() or found == "none":
         raise ValueError(f"there is no loss_reduction '{name}'; there are: {', '.join(_REDUCTIONS)}")
     return found
 

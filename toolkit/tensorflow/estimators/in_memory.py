@@ -6,9 +6,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from toolkit.client import context
-from toolkit.client.array_ops import placeholder
-from toolkit.client.grouping import group
+from toolkit.client.arrays.array_ops import placeholder
+from toolkit.client.construction import context
+from toolkit.client.construction.grouping import group
 from toolkit.graph.metagraph import GraphKeys
 from toolkit.tensorflow.families.graph import Graph
 from toolkit.tensorflow.families.scaffold import Scaffold

@@ -8,10 +8,13 @@ import random
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from toolkit.client import array_ops, context, math_ops, summary
-from toolkit.client import queues as client_queues
-from toolkit.client.convert import as_dtype
-from toolkit.client.scopes import name_scope
+from toolkit.client.arrays import array_ops
+from toolkit.client.construction import context
+from toolkit.client.construction.convert import as_dtype
+from toolkit.client.construction.scopes import name_scope
+from toolkit.client.inputs import queues as client_queues
+from toolkit.client.math import math_ops
+from toolkit.client.summaries import summary
 from toolkit.errors import CancelledError, OutOfRangeError
 from toolkit.graph import dtypes
 from toolkit.graph.metagraph import GraphKeys

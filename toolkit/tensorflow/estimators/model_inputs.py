@@ -6,9 +6,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from toolkit.client import context
-from toolkit.client.nest import flatten
-from toolkit.client.tensor import Tensor
+from toolkit.client.construction import context
+from toolkit.client.construction.tensor import Tensor
+from toolkit.client.structures.nest import flatten
 from toolkit.graph.metagraph import GraphKeys
 from toolkit.tensorflow.families.session_hooks import SessionRunHook
 

@@ -6,10 +6,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from toolkit.client import array_ops, math_ops, ops, summary
-from toolkit.client.convert import convert_to_tensor
+from toolkit.client import ops
+from toolkit.client.arrays import array_ops
+from toolkit.client.construction.convert import convert_to_tensor
+from toolkit.client.construction.scopes import name_scope
+from toolkit.client.math import math_ops
 from toolkit.client.metrics import means
-from toolkit.client.scopes import name_scope
+from toolkit.client.summaries import summary
 from toolkit.tensorflow.estimators import export_outputs as exports
 from toolkit.tensorflow.estimators.heads import Head
 from toolkit.tensorflow.estimators.run_config import ModeKeys

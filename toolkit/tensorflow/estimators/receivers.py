@@ -7,9 +7,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from toolkit.client import array_ops, parsing
-from toolkit.client.sparse_tensor import SparseTensor
-from toolkit.client.tensor import Tensor
+from toolkit.client.arrays import array_ops
+from toolkit.client.construction.tensor import Tensor
+from toolkit.client.inputs import parsing
+from toolkit.client.sparse.tensor import SparseTensor
 from toolkit.graph import dtypes
 from toolkit.graph.shape import Shape
 

@@ -6,10 +6,11 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from toolkit.client import array_ops, context
-from toolkit.client.base_variable import BaseVariable
-from toolkit.client.operation import Operation
-from toolkit.client.tensor import Tensor
+from toolkit.client.arrays import array_ops
+from toolkit.client.construction import context
+from toolkit.client.construction.operation import Operation
+from toolkit.client.construction.tensor import Tensor
+from toolkit.client.variables.base import BaseVariable
 from toolkit.tensorflow.estimators import export_outputs as exports
 from toolkit.tensorflow.estimators.run_config import ModeKeys
 from toolkit.tensorflow.families.scaffold import Scaffold

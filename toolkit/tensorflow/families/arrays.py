@@ -9,11 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from toolkit.client import array_ops, grids, linalg_ops, math_ops, ops
-from toolkit.client.convert import as_dtype, convert_to_tensor
-from toolkit.client.scopes import name_scope
-from toolkit.client.tensor import Tensor
-from toolkit.client.tensor_shape import TensorShape
+from toolkit.client import ops
+from toolkit.client.arrays import array_ops, grids
+from toolkit.client.construction.convert import as_dtype, convert_to_tensor
+from toolkit.client.construction.scopes import name_scope
+from toolkit.client.construction.tensor import Tensor
+from toolkit.client.construction.tensor_shape import TensorShape
+from toolkit.client.linalg import linalg_ops
+from toolkit.client.math import math_ops
 from toolkit.errors import GraphError
 from toolkit.graph import dtypes
 from toolkit.graph.shape import broadcast
@@ -261,7 +264,7 @@ def parallel_stack(values: Sequence[Any], name: str = "parallel_stack") -> Tenso
 def make_tensor_proto(
     values: Any, dtype: Any = None, shape: Any = None, verify_shape: bool = False, allow_broadcast: bool = False
 ) -> Any:
-    from toolkit.client.convert import tensor_proto
+    from toolkit.client.construction.convert import tensor_proto
 
     return tensor_proto(values, None if dtype is None else as_dtype(dtype), shape, verify_shape)
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from toolkit.client.internals import Also
+from toolkit.client.construction.internals import Also
 
 
 class LearningRate:

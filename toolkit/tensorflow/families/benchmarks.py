@@ -13,7 +13,7 @@ import time
 from typing import Any
 
 from schemas import config_pb2, rewriter_config_pb2, test_log_pb2
-from toolkit.client import session_stack
+from toolkit.client.construction import session_stack
 from toolkit.tensorflow.deprecation import log
 from toolkit.tensorflow.families import session as sessions
 from toolkit.tensorflow.families.timeline import Timeline

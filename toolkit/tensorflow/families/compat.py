@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from toolkit.client.tensor_shape import Dimension
+from toolkit.client.construction.tensor_shape import Dimension
 
 integral_types = (numbers.Integral, np.integer)
 real_types = (numbers.Real, np.integer, np.floating)

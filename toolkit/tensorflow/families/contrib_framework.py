@@ -9,12 +9,14 @@ import os
 from collections.abc import Callable
 from typing import Any
 
-from toolkit.client import context, control_flow, model_variables, static_values
-from toolkit.client.base_variable import BaseVariable
-from toolkit.client.create import graph_of
-from toolkit.client.scopes import name_scope
-from toolkit.client.tensor import Tensor
+from toolkit.client.construction import context, static_values
+from toolkit.client.construction.create import graph_of
+from toolkit.client.construction.scopes import name_scope
+from toolkit.client.construction.tensor import Tensor
+from toolkit.client.flow import control_flow
 from toolkit.client.train import global_step as steps
+from toolkit.client.variables import model_variables
+from toolkit.client.variables.base import BaseVariable
 from toolkit.graph.device import DeviceSpec
 from toolkit.tensorflow.deprecation import log
 from toolkit.tensorflow.families import saver

@@ -7,9 +7,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from toolkit.client import nest, nest_paths
-from toolkit.client.sparse_tensor import SparseTensor
-from toolkit.client.tensor import IndexedSlices
+from toolkit.client.construction.tensor import IndexedSlices
+from toolkit.client.sparse.tensor import SparseTensor
+from toolkit.client.structures import nest, nest_paths
 
 
 def _plain(expand_composites: bool) -> None:
@@ -100,7 +100,7 @@ def map_structure_with_tuple_paths_up_to(shallow_tree: Any, func: Any, *inputs: 
 
 
 def yield_flat_paths(nest: Any, expand_composites: bool = False) -> Iterator[Any]:
-    from toolkit.client.nest import yield_flattened_paths
+    from toolkit.client.structures.nest import yield_flattened_paths
 
     _plain(expand_composites)
     return yield_flattened_paths(nest)

@@ -7,9 +7,11 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from toolkit.client import array_ops, clip_ops, math_ops, ops
-from toolkit.client.control_flow import cond
-from toolkit.client.scopes import control_dependencies
+from toolkit.client import ops
+from toolkit.client.arrays import array_ops
+from toolkit.client.construction.scopes import control_dependencies
+from toolkit.client.flow.control_flow import cond
+from toolkit.client.math import clip_ops, math_ops
 from toolkit.client.train import adam_relatives, by_sign, decoupled, wrapped
 from toolkit.tensorflow.families.attributes import Adams, Momenta
 from toolkit.tensorflow.families.optimizers import Optimizer

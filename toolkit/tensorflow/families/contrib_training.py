@@ -6,9 +6,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from toolkit.client import context, initializers
+from toolkit.client.construction import context
 from toolkit.client.train import global_step as steps
-from toolkit.client.variable_store import AUTO_REUSE, get_variable, variable_scope
+from toolkit.client.variables import initializers
+from toolkit.client.variables.store import AUTO_REUSE, get_variable, variable_scope
 from toolkit.graph import dtypes
 from toolkit.graph.metagraph import GraphKeys
 from toolkit.tensorflow.deprecation import log

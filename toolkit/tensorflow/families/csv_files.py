@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from toolkit.client.convert import constant
+from toolkit.client.construction.convert import constant
 from toolkit.client.data import examples, mapping
 from toolkit.client.data.dataset import Dataset
 from toolkit.client.data.sources import from_tensor_slices

@@ -9,8 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from toolkit.client import nest, ops
-from toolkit.client.convert import as_dtype, convert_to_tensor
+from toolkit.client import ops
+from toolkit.client.construction.convert import as_dtype, convert_to_tensor
+from toolkit.client.construction.tensor import Tensor
+from toolkit.client.construction.tensor_shape import plain_shape
 from toolkit.client.data import examples, grouping, mapping, resampling
 from toolkit.client.data import structure as structures
 from toolkit.client.data.dataset import Dataset, dataset_of, made_of
@@ -18,8 +20,7 @@ from toolkit.client.data.elements import int64
 from toolkit.client.data.files import TFRecordDataset
 from toolkit.client.data.leaves import SparseLeaf, TensorLeaf
 from toolkit.client.data.seeds import seed_tensors
-from toolkit.client.tensor import Tensor
-from toolkit.client.tensor_shape import plain_shape
+from toolkit.client.structures import nest
 from toolkit.graph import dtypes
 
 #: makes one dataset of another

@@ -6,8 +6,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from toolkit.client import assertions
-from toolkit.client.tensor import Tensor
+from toolkit.client.checks import assertions
+from toolkit.client.construction.tensor import Tensor
 from toolkit.tensorflow.families.arguments import needed, renamed
 
 

@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from toolkit.client import array_ops
-from toolkit.client.array_ops import placeholder
+from toolkit.client.arrays import array_ops
+from toolkit.client.arrays.array_ops import placeholder
+from toolkit.client.construction.session_stack import get_default_session
 from toolkit.client.gradients import gradients
-from toolkit.client.session_stack import get_default_session
-from toolkit.client.variable_collections import trainable_variables
+from toolkit.client.variables.by_collection import trainable_variables
 from toolkit.errors import UsageError
 from toolkit.tensorflow.families.platform import info
 

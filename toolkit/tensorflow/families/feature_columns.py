@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from toolkit.client.convert import as_dtype
+from toolkit.client.construction.convert import as_dtype
 from toolkit.client.feature_columns import categorical, layers, numeric
 from toolkit.client.feature_columns import embedding as embeddings
 from toolkit.client.feature_columns.base import FeatureColumn

@@ -9,10 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from toolkit.client import array_ops, ctc_ops, linalg_ops, nest, ops, statistics
-from toolkit.client.convert import as_dtype, constant, convert_to_tensor
-from toolkit.client.scopes import name_scope
-from toolkit.client.tensor import Tensor
+from toolkit.client import ops
+from toolkit.client.arrays import array_ops
+from toolkit.client.construction.convert import as_dtype, constant, convert_to_tensor
+from toolkit.client.construction.scopes import name_scope
+from toolkit.client.construction.tensor import Tensor
+from toolkit.client.linalg import linalg_ops
+from toolkit.client.math import statistics
+from toolkit.client.nn import ctc_ops
+from toolkit.client.structures import nest
 from toolkit.graph import dtypes
 from toolkit.tensorflow.families.arguments import needed, renamed
 

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from toolkit.client import ops
-from toolkit.client.convert import as_dtype
-from toolkit.client.sparse_tensor import SparseTensor
+from toolkit.client.construction.convert import as_dtype
+from toolkit.client.sparse.tensor import SparseTensor
 from toolkit.formats import tfrecord
 from toolkit.graph import dtypes
 

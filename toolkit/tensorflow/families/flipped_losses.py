@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from toolkit.client.tensor import Tensor
+from toolkit.client.construction.tensor import Tensor
 from toolkit.tensorflow.families import nn
 
 

@@ -9,12 +9,13 @@ import enum
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from toolkit.client import control_flow, ops
-from toolkit.client.convert import convert_to_tensor
+from toolkit.client import ops
+from toolkit.client.construction.convert import convert_to_tensor
+from toolkit.client.construction.grouping import group as client_group
+from toolkit.client.construction.operation import Operation
+from toolkit.client.construction.tensor import Tensor
+from toolkit.client.flow import control_flow
 from toolkit.client.gradients import backprop, registry
-from toolkit.client.grouping import group as client_group
-from toolkit.client.operation import Operation
-from toolkit.client.tensor import Tensor
 from toolkit.tensorflow.families.arguments import renamed
 
 

@@ -8,11 +8,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from schemas import function_pb2, op_def_pb2
-from toolkit.client import context
-from toolkit.client.convert import as_dtype, convert_to_tensor
+from toolkit.client.construction import context
+from toolkit.client.construction.convert import as_dtype, convert_to_tensor
+from toolkit.client.construction.operation import Operation
+from toolkit.client.construction.tensor import Tensor
 from toolkit.client.functions import defined
-from toolkit.client.operation import Operation
-from toolkit.client.tensor import Tensor
 from toolkit.errors import GraphError, UsageError
 
 

@@ -11,13 +11,14 @@ from types import TracebackType
 from typing import Any, Self, cast
 
 from schemas import graph_pb2, op_def_pb2, versions_pb2
-from toolkit.client import context, convert, create, importing, scopes
-from toolkit.client.graph import Graph as ClientGraph
-from toolkit.client.internals import Also
-from toolkit.client.operation import Operation
-from toolkit.client.tensor import Tensor
-from toolkit.client.tensor_shape import TensorShape
-from toolkit.client.variables import RefVariable
+from toolkit.client.construction import context, convert, create, scopes
+from toolkit.client.construction.graph import Graph as ClientGraph
+from toolkit.client.construction.internals import Also
+from toolkit.client.construction.operation import Operation
+from toolkit.client.construction.tensor import Tensor
+from toolkit.client.construction.tensor_shape import TensorShape
+from toolkit.client.metagraphs import importing
+from toolkit.client.variables.kinds import RefVariable
 from toolkit.errors import GraphError
 from toolkit.graph import metagraph, opdefs
 from toolkit.graph.shape import Shape

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import Any, cast
 
 from schemas import graph_pb2
-from toolkit.client.convert import tensor_proto
+from toolkit.client.construction.convert import tensor_proto
 from toolkit.graph import dtypes
 
 _COLOCATED = b"loc:@"

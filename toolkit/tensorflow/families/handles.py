@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from toolkit.client import array_ops, ops
-from toolkit.client.scopes import colocate_with, device
-from toolkit.client.tensor import Tensor
+from toolkit.client import ops
+from toolkit.client.arrays import array_ops
+from toolkit.client.construction.scopes import colocate_with, device
+from toolkit.client.construction.tensor import Tensor
 from toolkit.errors import UsageError
 from toolkit.graph import dtypes
 from toolkit.graph.device import DeviceSpec

@@ -7,8 +7,8 @@ from __future__ import annotations
 from typing import Any
 
 from toolkit.client import ops
+from toolkit.client.construction.tensor import Tensor
 from toolkit.client.images import edges
-from toolkit.client.tensor import Tensor
 from toolkit.tensorflow.families.arguments import needed, renamed
 
 

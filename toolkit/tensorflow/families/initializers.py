@@ -8,8 +8,8 @@ import functools
 import inspect
 from typing import Any
 
-from toolkit.client import initializers as client
-from toolkit.client.convert import as_dtype
+from toolkit.client.construction.convert import as_dtype
+from toolkit.client.variables import initializers as client
 from toolkit.graph import dtypes
 
 

@@ -21,7 +21,7 @@ _Resource = collections.namedtuple("_Resource", ["handle", "create", "is_initial
 def list_local_devices(session_config: Any = None) -> list[Any]:
     """The devices of this machine as messages, DeviceAttributes."""
     from schemas import device_attributes_pb2
-    from toolkit.client.graph import Graph
+    from toolkit.client.construction.graph import Graph
     from toolkit.runtime.session import Session
     from toolkit.tensorflow.families.session import reported, settings
 
@@ -86,7 +86,7 @@ def remove_undocumented(module_name: str, allowed_exception_list: Any = None, do
 
 def register_resource(handle: Any, create_op: Any, is_initialized_op: Any, is_shared: bool = True) -> None:
     """Keep a resource in the graph's collection, for `initialize_resources`."""
-    from toolkit.client import context
+    from toolkit.client.construction import context
 
     key = "resources" if is_shared else "local_resources"
     context.get_default_graph().add_to_collection(key, _Resource(handle, create_op, is_initialized_op))
@@ -94,14 +94,14 @@ def register_resource(handle: Any, create_op: Any, is_initialized_op: Any, is_sh
 
 def shared_resources() -> list[Any]:
     """The resources that tasks share."""
-    from toolkit.client import context
+    from toolkit.client.construction import context
 
     return context.get_default_graph().get_collection("resources")
 
 
 def local_resources() -> list[Any]:
     """The resources of this task alone."""
-    from toolkit.client import context
+    from toolkit.client.construction import context
 
     return context.get_default_graph().get_collection("local_resources")
 
@@ -124,9 +124,12 @@ def linear(
     Raises:
         ValueError: there are no args, or one is not [batch, size] with a known size.
     """
-    from toolkit.client import array_ops, math_ops, nest, nn_ops
-    from toolkit.client.initializers import Constant
-    from toolkit.client.variable_store import get_variable, get_variable_scope, variable_scope
+    from toolkit.client.arrays import array_ops
+    from toolkit.client.math import math_ops
+    from toolkit.client.nn import nn_ops
+    from toolkit.client.structures import nest
+    from toolkit.client.variables.initializers import Constant
+    from toolkit.client.variables.store import get_variable, get_variable_scope, variable_scope
 
     inputs = list(args) if nest.is_nested(args) else [args]
     if args is None or not inputs:
@@ -178,8 +181,8 @@ class _OfATensorKind(type):
     """isinstance: tensors, and what is made of several."""
 
     def __instancecheck__(cls, instance: Any) -> bool:
-        from toolkit.client.elements import Composite
-        from toolkit.client.tensor import IndexedSlices, Tensor
+        from toolkit.client.construction.elements import Composite
+        from toolkit.client.construction.tensor import IndexedSlices, Tensor
 
         return isinstance(instance, Tensor | IndexedSlices | Composite)
 
@@ -190,7 +193,7 @@ class TensorKind(metaclass=_OfATensorKind):
 
 def is_dense_tensor_like(t: Any) -> bool:
     """Whether an object is a tensor or a variable, and so no sparse tensor."""
-    from toolkit.client.base_variable import BaseVariable
-    from toolkit.client.tensor import Tensor
+    from toolkit.client.construction.tensor import Tensor
+    from toolkit.client.variables.base import BaseVariable
 
     return isinstance(t, Tensor | BaseVariable)

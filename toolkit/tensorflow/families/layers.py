@@ -6,9 +6,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from toolkit.client import initializers, layers
-from toolkit.client.convert import convert_to_tensor
-from toolkit.client.tensor import Tensor
+from toolkit.client import layers
+from toolkit.client.construction.convert import convert_to_tensor
+from toolkit.client.construction.tensor import Tensor
+from toolkit.client.variables import initializers
 
 _ZEROS = initializers.Zeros()
 _ONES = initializers.Ones()

@@ -7,13 +7,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Any
 
-from toolkit.client import math_ops, ops
-from toolkit.client.control_flow import cond
-from toolkit.client.convert import convert_to_tensor
-from toolkit.client.grouping import group
-from toolkit.client.nest import flatten
-from toolkit.client.tensor import IndexedSlices
-from toolkit.client.variable_creation import Variable
+from toolkit.client import ops
+from toolkit.client.construction.convert import convert_to_tensor
+from toolkit.client.construction.grouping import group
+from toolkit.client.construction.tensor import IndexedSlices
+from toolkit.client.flow.control_flow import cond
+from toolkit.client.math import math_ops
+from toolkit.client.structures.nest import flatten
+from toolkit.client.variables.creation import Variable
 from toolkit.graph import dtypes
 from toolkit.tensorflow.deprecation import log
 from toolkit.tensorflow.families.optimizers import Optimizer

@@ -9,10 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from toolkit.client import array_ops, math_ops, ops
-from toolkit.client.convert import constant, convert_to_tensor
-from toolkit.client.scopes import name_scope
-from toolkit.client.tensor import IndexedSlices, Tensor
+from toolkit.client import ops
+from toolkit.client.arrays import array_ops
+from toolkit.client.construction.convert import constant, convert_to_tensor
+from toolkit.client.construction.scopes import name_scope
+from toolkit.client.construction.tensor import IndexedSlices, Tensor
+from toolkit.client.math import math_ops
 from toolkit.graph import dtypes
 
 
@@ -207,33 +209,33 @@ def range(start: Any, limit: Any = None, delta: Any = 1, dtype: Any = None, name
 
 
 def zero_fraction(value: Any, name: Any = None) -> Tensor:
-    from toolkit.client import nn_ops
+    from toolkit.client.nn import nn_ops
 
     return nn_ops.zero_fraction(value, name)
 
 
 def global_norm(t_list: Any, name: Any = None) -> Any:
-    from toolkit.client import clip_ops
+    from toolkit.client.math import clip_ops
 
     return clip_ops.global_norm(t_list, name)
 
 
 def clip_by_value(t: Any, clip_value_min: Any, clip_value_max: Any, name: Any = None) -> Any:
-    from toolkit.client import clip_ops
+    from toolkit.client.math import clip_ops
 
     return clip_ops.clip_by_value(t, clip_value_min, clip_value_max, name)
 
 
 def clip_by_norm(t: Any, clip_norm: Any, axes: Any = None, name: Any = None) -> Any:
-    from toolkit.client import clip_ops
+    from toolkit.client.math import clip_ops
 
     return clip_ops.clip_by_norm(t, clip_norm, axes, name)
 
 
 def clip_by_global_norm(t_list: Any, clip_norm: Any, use_norm: Any = None, name: Any = None) -> Any:
     """All tensors scaled by clip_norm / max(norm, clip_norm), with their norm; NaN where that is not finite."""
-    from toolkit.client import clip_ops
-    from toolkit.client.context import get_default_graph
+    from toolkit.client.construction.context import get_default_graph
+    from toolkit.client.math import clip_ops
 
     tensors: list[Any] = list(t_list)
     norm = clip_ops.global_norm(tensors, name) if use_norm is None else use_norm

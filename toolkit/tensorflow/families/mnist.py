@@ -36,8 +36,8 @@ class DataSet:
         self, images: Any, labels: Any, fake_data: bool = False, one_hot: bool = False, dtype: Any = dtypes.float32,
         reshape: bool = True, seed: Any = None,
     ):  # fmt: skip
-        from toolkit.client import seeds
-        from toolkit.client.convert import as_dtype
+        from toolkit.client.construction.convert import as_dtype
+        from toolkit.client.random import seeds
 
         first, second = seeds.get_seed(seed)
         np.random.seed(first if seed is None else second)

@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Any
 
 from schemas import config_pb2
-from toolkit.client import context
+from toolkit.client.construction import context
 from toolkit.errors import AbortedError, OutOfRangeError, UnavailableError
 from toolkit.tensorflow.deprecation import log
 from toolkit.tensorflow.families.coordinators import Coordinator

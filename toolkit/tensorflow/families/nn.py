@@ -7,11 +7,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from toolkit.client import array_ops, context, math_ops, nn_ops, ops, poisson, random_ops
-from toolkit.client.convert import convert_to_tensor
-from toolkit.client.cross_entropy import softmax_cross_entropy
-from toolkit.client.scopes import name_scope
-from toolkit.client.tensor import Tensor
+from toolkit.client import ops
+from toolkit.client.arrays import array_ops
+from toolkit.client.construction import context
+from toolkit.client.construction.convert import convert_to_tensor
+from toolkit.client.construction.scopes import name_scope
+from toolkit.client.construction.tensor import Tensor
+from toolkit.client.losses import poisson
+from toolkit.client.losses.cross_entropy import softmax_cross_entropy
+from toolkit.client.math import math_ops
+from toolkit.client.nn import nn_ops
+from toolkit.client.random import random_ops
 from toolkit.graph import dtypes
 from toolkit.tensorflow.families.arguments import needed, renamed
 
@@ -252,13 +258,13 @@ def multinomial(logits: Any, num_samples: Any, seed: Any = None, name: Any = Non
 
 
 def set_random_seed(seed: Any) -> None:
-    from toolkit.client import seeds
+    from toolkit.client.random import seeds
 
     seeds.set_random_seed(seed)
 
 
 def get_seed(op_seed: Any) -> Sequence[Any]:
-    from toolkit.client import seeds
+    from toolkit.client.random import seeds
 
     if op_seed is None and context.get_default_graph().seed is None:
         return None, None

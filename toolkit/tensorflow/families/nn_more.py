@@ -6,9 +6,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from toolkit.client import array_ops, assertions, math_ops, nn_ops
-from toolkit.client.convert import convert_to_tensor
-from toolkit.client.tensor import Tensor
+from toolkit.client.arrays import array_ops
+from toolkit.client.checks import assertions
+from toolkit.client.construction.convert import convert_to_tensor
+from toolkit.client.construction.tensor import Tensor
+from toolkit.client.math import math_ops
+from toolkit.client.nn import nn_ops
 from toolkit.tensorflow.families.arguments import needed, renamed
 from toolkit.tensorflow.families.math import div_no_nan
 

@@ -9,11 +9,12 @@ import os
 import time
 from typing import Any
 
-from toolkit.client import ops, session_stack
-from toolkit.client.base_variable import BaseVariable
-from toolkit.client.convert import constant
+from toolkit.client import ops
+from toolkit.client.construction import session_stack
+from toolkit.client.construction.convert import constant
 from toolkit.client.trackables import Trackable, is_tracked
-from toolkit.client.variable_creation import Variable
+from toolkit.client.variables.base import BaseVariable
+from toolkit.client.variables.creation import Variable
 from toolkit.formats.bundle import state as states
 from toolkit.formats.bundle.folder import remove_checkpoint
 from toolkit.graph import dtypes

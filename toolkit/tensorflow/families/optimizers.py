@@ -7,10 +7,10 @@ from __future__ import annotations
 from typing import Any
 
 from toolkit.client import ops
-from toolkit.client.context import get_default_graph
-from toolkit.client.operation import Operation
-from toolkit.client.scopes import control_dependencies
-from toolkit.client.tensor import IndexedSlices
+from toolkit.client.construction.context import get_default_graph
+from toolkit.client.construction.operation import Operation
+from toolkit.client.construction.scopes import control_dependencies
+from toolkit.client.construction.tensor import IndexedSlices
 from toolkit.client.train import averages, optimizer, optimizers, proximal
 from toolkit.errors import GraphError
 from toolkit.tensorflow.families.attributes import Adams, Also, LearningRate, Momenta, Penalties

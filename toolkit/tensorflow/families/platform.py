@@ -424,13 +424,13 @@ def disable_tensor_equality() -> None:
 
 def disable_control_flow_v2() -> None:
     """Control flow is TensorFlow 1's."""
-    from toolkit.client import control_flow
+    from toolkit.client.flow import control_flow
 
     control_flow.use_functions(False)
 
 
 def control_flow_v2_enabled() -> bool:
-    from toolkit.client import control_flow
+    from toolkit.client.flow import control_flow
 
     return control_flow.uses_functions()
 

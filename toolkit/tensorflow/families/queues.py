@@ -6,11 +6,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from toolkit.client import input_pipelines, math_ops, ops, queues
-from toolkit.client.context import get_default_graph
-from toolkit.client.convert import as_dtype, as_shape, convert_to_tensor
-from toolkit.client.graph_messages import prepended, rename_all, stripped
-from toolkit.client.tensor import IndexedSlices
+from toolkit.client import ops
+from toolkit.client.construction.context import get_default_graph
+from toolkit.client.construction.convert import as_dtype, as_shape, convert_to_tensor
+from toolkit.client.construction.tensor import IndexedSlices
+from toolkit.client.inputs import pipelines, queues
+from toolkit.client.math import math_ops
+from toolkit.client.metagraphs.messages import prepended, rename_all, stripped
 from toolkit.errors import OutOfRangeError
 from toolkit.graph import dtypes as types_
 from toolkit.runtime import queue_runner
@@ -45,7 +47,7 @@ class FIFOQueue(QueueBase):
         self, capacity: Any, dtypes: Any, shapes: Any = None, names: Any = None, shared_name: Any = None,
         name: str = "fifo_queue",
     ):  # fmt: skip
-        self._take(input_pipelines.on_cpu(queues.FIFOQueue, capacity, dtypes, shapes, names, shared_name, name))
+        self._take(pipelines.on_cpu(queues.FIFOQueue, capacity, dtypes, shapes, names, shared_name, name))
 
 
 class PaddingFIFOQueue(QueueBase):
@@ -324,7 +326,7 @@ def maybe_batch_join(
     shapes: Any = None, dynamic_pad: bool = False, allow_smaller_final_batch: bool = False, shared_name: Any = None,
     name: Any = None,
 ) -> Any:  # fmt: skip
-    return input_pipelines.collected(
+    return pipelines.collected(
         tensors_list, batch_size, keep_input, capacity=capacity, enqueue_many=enqueue_many, shapes=shapes,
         dynamic_pad=dynamic_pad, allow_smaller_final_batch=allow_smaller_final_batch, shared_name=shared_name,
         name=name, default_name="batch_join",
@@ -336,7 +338,7 @@ def maybe_batch(
     enqueue_many: bool = False, shapes: Any = None, dynamic_pad: bool = False, allow_smaller_final_batch: bool = False,
     shared_name: Any = None, name: Any = None,
 ) -> Any:  # fmt: skip
-    return input_pipelines.collected(
+    return pipelines.collected(
         [tensors], batch_size, keep_input, capacity=capacity, enqueue_many=enqueue_many, shapes=shapes,
         dynamic_pad=dynamic_pad, allow_smaller_final_batch=allow_smaller_final_batch, shared_name=shared_name,
         name=name, num_threads=num_threads,
@@ -359,7 +361,7 @@ def maybe_shuffle_batch_join(
     enqueue_many: bool = False, shapes: Any = None, allow_smaller_final_batch: bool = False, shared_name: Any = None,
     name: Any = None,
 ) -> Any:  # fmt: skip
-    return input_pipelines.collected(
+    return pipelines.collected(
         tensors_list, batch_size, keep_input, capacity=capacity, enqueue_many=enqueue_many, shapes=shapes,
         allow_smaller_final_batch=allow_smaller_final_batch, shared_name=shared_name, name=name,
         default_name="shuffle_batch_join", shuffled=(min_after_dequeue, seed),
@@ -371,7 +373,7 @@ def maybe_shuffle_batch(
     seed: Any = None, enqueue_many: bool = False, shapes: Any = None, allow_smaller_final_batch: bool = False,
     shared_name: Any = None, name: Any = None,
 ) -> Any:  # fmt: skip
-    return input_pipelines.collected(
+    return pipelines.collected(
         [tensors], batch_size, keep_input, capacity=capacity, enqueue_many=enqueue_many, shapes=shapes,
         allow_smaller_final_batch=allow_smaller_final_batch, shared_name=shared_name, name=name,
         default_name="shuffle_batch", num_threads=num_threads, shuffled=(min_after_dequeue, seed),

@@ -8,10 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from toolkit.client import array_ops, math_ops, ops
-from toolkit.client.convert import convert_to_tensor
-from toolkit.client.scopes import name_scope
-from toolkit.client.tensor import Tensor
+from toolkit.client import ops
+from toolkit.client.arrays import array_ops
+from toolkit.client.construction.convert import convert_to_tensor
+from toolkit.client.construction.scopes import name_scope
+from toolkit.client.construction.tensor import Tensor
+from toolkit.client.math import math_ops
 from toolkit.graph import dtypes
 from toolkit.tensorflow.families.arguments import needed, renamed
 

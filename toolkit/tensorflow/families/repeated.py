@@ -8,12 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from toolkit.client import array_ops, math_ops, ops
-from toolkit.client.convert import constant, convert_to_tensor
-from toolkit.client.masks import sequence_mask
-from toolkit.client.scopes import name_scope
-from toolkit.client.spread_ops import int32_tensor
-from toolkit.client.tensor import Tensor
+from toolkit.client import ops
+from toolkit.client.arrays import array_ops
+from toolkit.client.arrays.masks import sequence_mask
+from toolkit.client.arrays.spread_ops import int32_tensor
+from toolkit.client.construction.convert import constant, convert_to_tensor
+from toolkit.client.construction.scopes import name_scope
+from toolkit.client.construction.tensor import Tensor
+from toolkit.client.math import math_ops
 from toolkit.errors import UsageError
 from toolkit.graph import dtypes
 

@@ -8,26 +8,20 @@ import re
 from contextlib import contextmanager
 from typing import Any
 
-from toolkit.client import (
-    array_ops,
-    control_flow,
-    critical_section,
-    functional_flow,
-    functional_ops,
-    numeric_checks,
-    ops,
-    printing,
-    spread_ops,
-)
-from toolkit.client import einsum as contraction
-from toolkit.client import recompute as recomputing
-from toolkit.client.base_variable import BaseVariable
-from toolkit.client.convert import convert_to_tensor
-from toolkit.client.graph import Graph
-from toolkit.client.scatter import scatter_nd
-from toolkit.client.scopes import name_scope
-from toolkit.client.tensor import Tensor
+from toolkit.client import ops
+from toolkit.client.arrays import array_ops, spread_ops
+from toolkit.client.checks import numeric_checks
+from toolkit.client.construction.convert import convert_to_tensor
+from toolkit.client.construction.graph import Graph
+from toolkit.client.construction.scopes import name_scope
+from toolkit.client.construction.tensor import Tensor
+from toolkit.client.flow import control_flow, critical_section, functional_flow, functional_ops
+from toolkit.client.functions import recompute as recomputing
+from toolkit.client.linalg import einsum as contraction
+from toolkit.client.summaries import printing
 from toolkit.client.trackables import Trackable
+from toolkit.client.variables.base import BaseVariable
+from toolkit.client.variables.scatter import scatter_nd
 from toolkit.graph import dtypes
 
 #: types of numbers that stand for others by a scale, with their references
@@ -99,7 +93,7 @@ def switch_case(branch_index: Any, branch_fns: Any, default: Any = None, name: s
 
 def vectorized_map(fn: Any, elems: Any, fallback_to_while_loop: bool = True, warn: bool = True) -> Any:
     """`fn` of every row, by a loop: the compiler sees to it that rows are computed together where that pays."""
-    from toolkit.client import nest
+    from toolkit.client.structures import nest
 
     given = nest.map_structure(convert_to_tensor, elems)
     rows = nest.map_structure(lambda tensor: tensor[0], given)
@@ -220,7 +214,7 @@ def _snake(name: str) -> str:
 
 @contextmanager
 def _scope(scope: str) -> Any:
-    from toolkit.client.context import get_default_graph
+    from toolkit.client.construction.context import get_default_graph
 
     with get_default_graph().name_scope(scope) as found:
         yield found

@@ -12,10 +12,11 @@ from typing import Any
 from google.protobuf import any_pb2
 
 from schemas import meta_graph_pb2, saved_model_pb2, types_pb2
-from toolkit.client import context, signatures
-from toolkit.client.grouping import group
-from toolkit.client.operation import Operation
-from toolkit.client.tensor import Tensor
+from toolkit.client.construction import context
+from toolkit.client.construction.grouping import group
+from toolkit.client.construction.operation import Operation
+from toolkit.client.construction.tensor import Tensor
+from toolkit.client.metagraphs import signatures
 from toolkit.errors import GraphmillError
 from toolkit.formats import io, message, metagraph, savedmodel
 from toolkit.formats.detect import BINARY_NAME, TEXT_NAME, Encoding, ModelKind, detect

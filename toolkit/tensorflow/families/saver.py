@@ -12,10 +12,12 @@ from typing import Any
 import numpy as np
 
 from schemas import checkpoint_state_pb2, meta_graph_pb2, saver_pb2
-from toolkit.client import context, importing, scoped_graphs, variable_collections
-from toolkit.client.graph_messages import prepended
+from toolkit.client.construction import context
+from toolkit.client.metagraphs import importing, scoped_graphs
+from toolkit.client.metagraphs.messages import prepended
 from toolkit.client.train.saveables import SaveableObject, SaveSpec, saveables
 from toolkit.client.train.saver import Saver as ClientSaver
+from toolkit.client.variables import by_collection
 from toolkit.errors import NotFoundError
 from toolkit.formats import bundle
 from toolkit.formats.bundle import object_graph, state, storage
@@ -261,9 +263,7 @@ class BaseSaverBuilder:
 
 def all_saveable(scope: str | None = None) -> list[Any]:
     """What a saver saves that is told nothing: global variables, and what the collection of saveable objects has."""
-    return variable_collections.global_variables(scope) + context.get_default_graph().get_collection(
-        "saveable_objects", scope
-    )
+    return by_collection.global_variables(scope) + context.get_default_graph().get_collection("saveable_objects", scope)
 
 
 def _in_scope(scope: str, name: str) -> str:

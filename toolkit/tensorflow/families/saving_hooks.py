@@ -8,7 +8,7 @@ import os
 from typing import Any, ClassVar
 
 from schemas import config_pb2, event_pb2, summary_pb2
-from toolkit.client import context
+from toolkit.client.construction import context
 from toolkit.client.train.global_step import get_global_step
 from toolkit.forks import held_over_forks
 from toolkit.tensorflow.deprecation import log

@@ -7,8 +7,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Self
 
-from toolkit.client import array_ops, context, resources, variable_collections
-from toolkit.client.grouping import group
+from toolkit.client.arrays import array_ops
+from toolkit.client.construction import context
+from toolkit.client.construction.grouping import group
+from toolkit.client.variables import by_collection, resources
 from toolkit.graph.metagraph import GraphKeys
 
 
@@ -122,7 +124,7 @@ class Scaffold:
     def default_local_init_op() -> Any:
         """Initializes local variables, tables and local resources."""
         return group([
-            variable_collections.local_variables_initializer(), variable_collections.tables_initializer(),
+            by_collection.local_variables_initializer(), by_collection.tables_initializer(),
             resources.initialize_resources(resources.local_resources()),
         ])  # fmt: skip
 
@@ -155,17 +157,17 @@ def default_saver() -> Any:
 
 def _default_init_op() -> Any:
     return group([
-        variable_collections.global_variables_initializer(),
+        by_collection.global_variables_initializer(),
         resources.initialize_resources(resources.shared_resources()),
         *context.get_default_graph().get_collection("saved_model_initializers"),
     ])  # fmt: skip
 
 
 def _default_ready_op() -> Any:
-    missing = variable_collections.report_uninitialized_variables()
+    missing = by_collection.report_uninitialized_variables()
     return array_ops.concat([missing, resources.report_uninitialized_resources()], 0)
 
 
 def _default_ready_for_local_init_op() -> Any:
-    missing = variable_collections.report_uninitialized_variables(variable_collections.global_variables())
+    missing = by_collection.report_uninitialized_variables(by_collection.global_variables())
     return array_ops.concat([missing, resources.report_uninitialized_resources(resources.shared_resources())], 0)

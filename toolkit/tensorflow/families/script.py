@@ -8,8 +8,8 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from toolkit.client import script_ops
-from toolkit.client.convert import as_dtype, convert_to_tensor
+from toolkit.client.construction.convert import as_dtype, convert_to_tensor
+from toolkit.client.functions import script_ops
 
 
 def py_func(func: Any, inp: Any, Tout: Any, stateful: bool = True, name: Any = None) -> Any:

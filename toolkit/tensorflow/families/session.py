@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from schemas import config_pb2
-from toolkit.client import context, session_stack
+from toolkit.client.construction import context, session_stack
 from toolkit.kernels.device_options import DeviceOptions, parse_visible
 from toolkit.runtime import config_fields
 from toolkit.runtime import session as runtime

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from toolkit.client import context
+from toolkit.client.construction import context
 from toolkit.client.train.global_step import global_step_read
 from toolkit.errors import OutOfRangeError
 from toolkit.tensorflow.deprecation import log

@@ -9,7 +9,7 @@ import time
 from contextlib import suppress
 from typing import Any
 
-from toolkit.client import context
+from toolkit.client.construction import context
 from toolkit.errors import DeadlineExceededError, FailedPreconditionError, GraphmillError
 from toolkit.tensorflow.deprecation import log
 from toolkit.tensorflow.families.session import Session

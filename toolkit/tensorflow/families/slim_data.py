@@ -10,11 +10,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from toolkit.client import array_ops, math_ops, ops, sparse_ops, summary
-from toolkit.client import sparse_tensor as sparse
-from toolkit.client.control_flow import case, cond
-from toolkit.client.functional_ops import map_fn
-from toolkit.client.scopes import name_scope
+from toolkit.client import ops
+from toolkit.client.arrays import array_ops
+from toolkit.client.construction.scopes import name_scope
+from toolkit.client.flow.control_flow import case, cond
+from toolkit.client.flow.functional_ops import map_fn
+from toolkit.client.math import math_ops
+from toolkit.client.sparse import sparse_ops
+from toolkit.client.sparse import tensor as sparse
+from toolkit.client.summaries import summary
 from toolkit.graph import dtypes
 from toolkit.tensorflow import names
 from toolkit.tensorflow.families import queues as families

@@ -8,12 +8,16 @@ import os
 import time
 from typing import Any
 
-from toolkit.client import context, math_ops, ops, summary, variable_collections
-from toolkit.client.convert import constant
-from toolkit.client.grouping import group
-from toolkit.client.scopes import name_scope
+from toolkit.client import ops
+from toolkit.client.construction import context
+from toolkit.client.construction.convert import constant
+from toolkit.client.construction.grouping import group
+from toolkit.client.construction.scopes import name_scope
+from toolkit.client.math import math_ops
+from toolkit.client.summaries import summary
 from toolkit.client.train import training_operation as training
 from toolkit.client.train.global_step import get_or_create_global_step
+from toolkit.client.variables import by_collection
 from toolkit.errors import AbortedError, OutOfRangeError
 from toolkit.tensorflow.deprecation import log
 from toolkit.tensorflow.families import saver as savers
@@ -97,12 +101,10 @@ def train(
         step = get_or_create_global_step() if global_step is None else global_step
         saver = saver or savers.Saver()
         with name_scope("init_ops"):
-            init_op = variable_collections.global_variables_initializer() if init_op is _DEFAULT else init_op
-            ready_op = variable_collections.report_uninitialized_variables() if ready_op is _DEFAULT else ready_op
+            init_op = by_collection.global_variables_initializer() if init_op is _DEFAULT else init_op
+            ready_op = by_collection.report_uninitialized_variables() if ready_op is _DEFAULT else ready_op
             if local_init_op is _DEFAULT:
-                local_init_op = group(
-                    [variable_collections.local_variables_initializer(), variable_collections.tables_initializer()]
-                )
+                local_init_op = group([by_collection.local_variables_initializer(), by_collection.tables_initializer()])
         summary_op = summary.merge_all() if summary_op is _DEFAULT else summary_op
         if train_step_kwargs is _DEFAULT:
             train_step_kwargs = _step_arguments(step, number_of_steps, log_every_n_steps)

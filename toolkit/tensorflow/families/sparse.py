@@ -6,9 +6,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from toolkit.client import ops, sparse_ops
-from toolkit.client.sparse_tensor import SparseTensor
-from toolkit.client.tensor import Tensor
+from toolkit.client import ops
+from toolkit.client.construction.tensor import Tensor
+from toolkit.client.sparse import sparse_ops
+from toolkit.client.sparse.tensor import SparseTensor
 from toolkit.tensorflow.families.arguments import needed, renamed
 
 

@@ -6,10 +6,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from toolkit.client import array_ops
+from toolkit.client.arrays import array_ops
+from toolkit.client.construction.scopes import name_scope
 from toolkit.client.ragged import strings
 from toolkit.client.ragged.tensor import RaggedTensor, convert_to_tensor_or_ragged_tensor
-from toolkit.client.scopes import name_scope
 from toolkit.graph import dtypes
 from toolkit.tensorflow.families.arguments import needed, renamed
 

@@ -6,8 +6,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from toolkit.client import nest
-from toolkit.client.sparse_tensor import SparseTensor
+from toolkit.client.sparse.tensor import SparseTensor
+from toolkit.client.structures import nest
 
 
 def flatten(structure: Any, expand_composites: bool = False) -> list[Any]:

@@ -1,18 +1,18 @@
 # TensorFlow's arguments may be anything, so what they are is for tests to say, not for types.
 # pyright: basic
-"""tf.contrib.summary: the names around `client.summary_writers`."""
+"""tf.contrib.summary: the names around `client.summaries.writers`."""
 
 from __future__ import annotations
 
 import os
 from typing import Any
 
-from toolkit.client import summary_writers
+from toolkit.client.summaries import writers
 
 
 def create_summary_file_writer(*args: Any, **kwargs: Any) -> Any:
     """`create_file_writer` by its older name."""
-    return summary_writers.create_file_writer(*args, **kwargs)
+    return writers.create_file_writer(*args, **kwargs)
 
 
 def eval_dir(model_dir: str, name: str | None = None) -> str:

@@ -11,9 +11,10 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import Any
 
 from schemas import event_pb2, summary_pb2
-from toolkit.client import context, variable_collections
-from toolkit.client.grouping import group
+from toolkit.client.construction import context
+from toolkit.client.construction.grouping import group
 from toolkit.client.train.global_step import get_global_step
+from toolkit.client.variables import by_collection
 from toolkit.errors import GraphmillError
 from toolkit.graph.metagraph import GraphKeys
 from toolkit.tensorflow.deprecation import log
@@ -47,11 +48,11 @@ class Supervisor:
     ):  # fmt: skip
         self._graph = context.get_default_graph() if graph is None else graph
         with self._graph.as_default():
-            self._ready_op = _chosen(ready_op, GraphKeys.READY_OP, variable_collections.report_uninitialized_variables)
+            self._ready_op = _chosen(ready_op, GraphKeys.READY_OP, by_collection.report_uninitialized_variables)
             self._ready_for_local_init_op = _chosen(
                 ready_for_local_init_op, GraphKeys.READY_FOR_LOCAL_INIT_OP, lambda: None
             )
-            self._init_op = _chosen(init_op, GraphKeys.INIT_OP, variable_collections.global_variables_initializer)
+            self._init_op = _chosen(init_op, GraphKeys.INIT_OP, by_collection.global_variables_initializer)
             self._local_init_op = _chosen(local_init_op, GraphKeys.LOCAL_INIT_OP, _default_local_init_op)
             self._saver = _chosen(saver, GraphKeys.SAVERS, _default_saver)
             self._summary_op = _chosen(summary_op, GraphKeys.SUMMARY_OP, training.merge_all)
@@ -341,10 +342,10 @@ def _chosen(given: Any, key: str, make: Callable[[], Any]) -> Any:
 
 
 def _default_local_init_op() -> Any:
-    return group([variable_collections.local_variables_initializer(), variable_collections.tables_initializer()])
+    return group([by_collection.local_variables_initializer(), by_collection.tables_initializer()])
 
 
 def _default_saver() -> Any:
     from toolkit.tensorflow.families.saver import Saver
 
-    return Saver() if variable_collections.global_variables() else None
+    return Saver() if by_collection.global_variables() else None

@@ -6,12 +6,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from toolkit.client import array_ops, ops
-from toolkit.client.grouping import group
-from toolkit.client.scopes import colocate_with, control_dependencies, device, name_scope
-from toolkit.client.tensor import IndexedSlices, Tensor
-from toolkit.client.variable_collections import global_variables, report_uninitialized_variables
-from toolkit.client.variable_creation import Variable
+from toolkit.client import ops
+from toolkit.client.arrays import array_ops
+from toolkit.client.construction.grouping import group
+from toolkit.client.construction.scopes import colocate_with, control_dependencies, device, name_scope
+from toolkit.client.construction.tensor import IndexedSlices, Tensor
+from toolkit.client.variables.by_collection import global_variables, report_uninitialized_variables
+from toolkit.client.variables.creation import Variable
 from toolkit.graph.metagraph import GraphKeys
 from toolkit.tensorflow.deprecation import log
 from toolkit.tensorflow.families import queues

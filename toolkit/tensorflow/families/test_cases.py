@@ -14,8 +14,8 @@ from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from typing import Any
 
-from toolkit.client import context
-from toolkit.client.graph_stack import innermost
+from toolkit.client.construction import context
+from toolkit.client.construction.graph_stack import innermost
 from toolkit.errors import GraphmillError, OpError
 from toolkit.tensorflow.families import session as sessions
 from toolkit.tensorflow.families.compared_values import compare, evaluated, is_numeric, more, shape_of
@@ -385,7 +385,7 @@ _SEED = 87654321
 
 
 def _cpu(anything: bool) -> AbstractContextManager[Any]:
-    from toolkit.client.scopes import device
+    from toolkit.client.construction.scopes import device
 
     return nullcontext() if anything else device("/device:CPU:0")
 

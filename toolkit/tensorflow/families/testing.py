@@ -58,9 +58,10 @@ def _jacobians(
 ) -> tuple[Any, Any]:
     import numpy as np
 
-    from toolkit.client import array_ops, session_stack
+    from toolkit.client.arrays import array_ops
+    from toolkit.client.construction import session_stack
+    from toolkit.client.construction.tensor import IndexedSlices
     from toolkit.client.gradients import gradients
-    from toolkit.client.tensor import IndexedSlices
 
     session: Any = session_stack.session_for(None, x.graph, "compute_gradient")
     kind = x.dtype.base.numpy

@@ -8,7 +8,7 @@ import functools
 from typing import Any
 
 from toolkit.client.functions.polymorphic import PolymorphicFunction
-from toolkit.client.type_specs import TypeSpec, spec_of
+from toolkit.client.structures.type_specs import TypeSpec, spec_of
 
 
 def function(

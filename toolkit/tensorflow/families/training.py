@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from schemas import event_pb2, graph_pb2, meta_graph_pb2
-from toolkit.client import context, session_stack
-from toolkit.client.scopes import name_scope
-from toolkit.client.tensor import Tensor
+from toolkit.client.construction import context, session_stack
+from toolkit.client.construction.scopes import name_scope
+from toolkit.client.construction.tensor import Tensor
 from toolkit.client.train import global_step as steps
 from toolkit.formats.events import read_events
 
@@ -99,19 +99,19 @@ def write_graph(graph_or_graph_def: Any, logdir: Any, name: str, as_text: bool =
 
 
 def scalar(name: str, tensor: Any, collections: Any = None, family: Any = None) -> Tensor:
-    from toolkit.client import summary
+    from toolkit.client.summaries import summary
 
     return summary.scalar(name, tensor, collections, family)
 
 
 def histogram(name: str, values: Any, collections: Any = None, family: Any = None) -> Tensor:
-    from toolkit.client import summary
+    from toolkit.client.summaries import summary
 
     return summary.histogram(name, values, collections, family)
 
 
 def image(name: str, tensor: Any, max_outputs: int = 3, collections: Any = None, family: Any = None) -> Tensor:
-    from toolkit.client import summary
+    from toolkit.client.summaries import summary
 
     return summary.image(name, tensor, max_outputs, collections, family)
 
@@ -119,7 +119,7 @@ def image(name: str, tensor: Any, max_outputs: int = 3, collections: Any = None,
 def audio(
     name: str, tensor: Any, sample_rate: Any, max_outputs: int = 3, collections: Any = None, family: Any = None
 ) -> Tensor:
-    from toolkit.client import summary
+    from toolkit.client.summaries import summary
 
     return summary.audio(name, tensor, sample_rate, max_outputs, collections, family)
 
@@ -128,7 +128,7 @@ def tensor_summary(
     name: str, tensor: Any, summary_description: Any = None, collections: Any = None, summary_metadata: Any = None,
     family: Any = None, display_name: Any = None,
 ) -> Tensor:  # fmt: skip
-    from toolkit.client import summary
+    from toolkit.client.summaries import summary
 
     return summary.tensor_summary(
         name, tensor, summary_metadata, collections, display_name, summary_description, family
@@ -153,7 +153,7 @@ def get_summary_description(node_def: Any) -> Any:
 
 
 def text(name: str, tensor: Any, collections: Any = None) -> Tensor:
-    from toolkit.client import summary
+    from toolkit.client.summaries import summary
 
     return summary.text(name, tensor, collections)
 

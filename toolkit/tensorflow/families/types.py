@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from toolkit.client import convert
+from toolkit.client.construction import convert
 from toolkit.errors import GraphmillError
 from toolkit.graph import dtypes
 

@@ -8,8 +8,8 @@ from collections.abc import Callable, Generator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
-from toolkit.client import creators, templates
-from toolkit.client.variable_store import variable_scope
+from toolkit.client.variables import creators, templates
+from toolkit.client.variables.store import variable_scope
 from toolkit.errors import UsageError
 from toolkit.graph import dtypes
 from toolkit.tensorflow.families import initializers, variables

@@ -9,11 +9,13 @@ from contextlib import AbstractContextManager
 from types import TracebackType
 from typing import Any
 
-from toolkit.client import importing, ops, partition, variable_collections, variable_creation, variable_store
-from toolkit.client.base_variable import BaseVariable
-from toolkit.client.operation import Operation
-from toolkit.client.scatter import scatter
-from toolkit.client.tensor import Tensor
+from toolkit.client import ops
+from toolkit.client.construction.operation import Operation
+from toolkit.client.construction.tensor import Tensor
+from toolkit.client.metagraphs import importing
+from toolkit.client.variables import by_collection, creation, partition, store
+from toolkit.client.variables.base import BaseVariable
+from toolkit.client.variables.scatter import scatter
 from toolkit.errors import GraphError
 from toolkit.tensorflow.families import initializers
 
@@ -79,17 +81,17 @@ def _make(
 ) -> BaseVariable:  # fmt: skip
     if initial_value is None:
         raise ValueError("a variable needs an initial_value")
-    return variable_creation.Variable(
+    return creation.Variable(
         initial_value, True if trainable is None else trainable, collections, validate_shape, caching_device, name,
         dtype, constraint, _resources[0] if use_resource is None else use_resource, shape,
     )  # fmt: skip
 
 
-AUTO_REUSE = variable_store.AUTO_REUSE
+AUTO_REUSE = store.AUTO_REUSE
 
 
 def get_variable_scope() -> Any:
-    return variable_store.get_variable_scope()
+    return store.get_variable_scope()
 
 
 def get_variable(
@@ -101,7 +103,7 @@ def get_variable(
     if use_resource is None and _resources[0]:
         use_resource = True
     try:
-        return variable_store.get_variable(
+        return store.get_variable(
             name, shape, dtype, initializers.plain(initializer), regularizer, True if trainable is None else trainable,
             collections, caching_device, partitioner, validate_shape, use_resource, custom_getter, constraint,
         )  # fmt: skip
@@ -115,7 +117,7 @@ def get_local_variable(
     validate_shape: bool = True, use_resource: Any = None, custom_getter: Any = None, constraint: Any = None,
     synchronization: Any = VariableSynchronization.AUTO, aggregation: Any = VariableAggregation.NONE,
 ) -> Any:  # fmt: skip
-    return variable_store.get_local_variable(
+    return store.get_local_variable(
         name, shape, dtype, initializers.plain(initializer), regularizer, collections=list(collections or ()),
         caching_device=caching_device, partitioner=partitioner, validate_shape=validate_shape,
         use_resource=use_resource, custom_getter=custom_getter, constraint=constraint,
@@ -144,7 +146,7 @@ class variable_scope:  # noqa: N801 (TensorFlow's name)
         self._entered: list[AbstractContextManager[Any]] = []
 
     def __enter__(self) -> Any:
-        scope = variable_store.variable_scope(*self._arguments, **self._options)
+        scope = store.variable_scope(*self._arguments, **self._options)
         self._entered.append(scope)
         return scope.__enter__()
 
@@ -155,19 +157,19 @@ class variable_scope:  # noqa: N801 (TensorFlow's name)
 
 
 def global_variables(scope: Any = None) -> list[Any]:
-    return variable_collections.global_variables(scope)
+    return by_collection.global_variables(scope)
 
 
 def all_variables() -> list[Any]:
-    return variable_collections.global_variables()
+    return by_collection.global_variables()
 
 
 def local_variables(scope: Any = None) -> list[Any]:
-    return variable_collections.local_variables(scope)
+    return by_collection.local_variables(scope)
 
 
 def trainable_variables(scope: Any = None) -> list[Any]:
-    return variable_collections.trainable_variables(scope)
+    return by_collection.trainable_variables(scope)
 
 
 def model_variables(scope: Any = None) -> list[Any]:
@@ -179,45 +181,45 @@ def moving_average_variables(scope: Any = None) -> list[Any]:
 
 
 def _collected(key: str, scope: Any) -> list[Any]:
-    from toolkit.client.context import get_default_graph
+    from toolkit.client.construction.context import get_default_graph
 
     return get_default_graph().get_collection(key, scope)
 
 
 def global_variables_initializer() -> Operation:
-    return variable_collections.global_variables_initializer()
+    return by_collection.global_variables_initializer()
 
 
 def initialize_all_variables() -> Operation:
-    return variable_collections.global_variables_initializer()
+    return by_collection.global_variables_initializer()
 
 
 def local_variables_initializer() -> Operation:
-    return variable_collections.local_variables_initializer()
+    return by_collection.local_variables_initializer()
 
 
 def initialize_local_variables() -> Operation:
-    return variable_collections.local_variables_initializer()
+    return by_collection.local_variables_initializer()
 
 
 def variables_initializer(var_list: Any, name: str = "init") -> Operation:
-    return variable_collections.variables_initializer(list(var_list), name)
+    return by_collection.variables_initializer(list(var_list), name)
 
 
 def initialize_variables(var_list: Any, name: str = "init") -> Operation:
-    return variable_collections.variables_initializer(list(var_list), name)
+    return by_collection.variables_initializer(list(var_list), name)
 
 
 def tables_initializer(name: str = "init_all_tables") -> Operation:
-    return variable_collections.tables_initializer(name)
+    return by_collection.tables_initializer(name)
 
 
 def initialize_all_tables(name: str = "init_all_tables") -> Operation:
-    return variable_collections.tables_initializer(name)
+    return by_collection.tables_initializer(name)
 
 
 def report_uninitialized_variables(var_list: Any = None, name: str = "report_uninitialized_variables") -> Tensor:
-    return variable_collections.report_uninitialized_variables(var_list, name)
+    return by_collection.report_uninitialized_variables(var_list, name)
 
 
 def is_variable_initialized(variable: Any) -> Tensor:

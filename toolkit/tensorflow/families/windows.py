@@ -6,10 +6,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from toolkit.client import convolutions, ops, pooling
-from toolkit.client.convert import as_dtype
-from toolkit.client.scopes import name_scope
-from toolkit.client.tensor import Tensor
+from toolkit.client import ops
+from toolkit.client.construction.convert import as_dtype
+from toolkit.client.construction.scopes import name_scope
+from toolkit.client.construction.tensor import Tensor
+from toolkit.client.nn import convolutions, pooling
 from toolkit.errors import UsageError
 from toolkit.graph import dtypes
 from toolkit.tensorflow.families.arguments import needed, renamed

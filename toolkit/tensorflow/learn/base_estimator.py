@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from schemas import config_pb2
-from toolkit.client import seeds
-from toolkit.client.grouping import group
-from toolkit.client.scopes import device
+from toolkit.client.construction.grouping import group
+from toolkit.client.construction.scopes import device
+from toolkit.client.random import seeds
 from toolkit.client.train.global_step import create_global_step, global_step_read
 from toolkit.errors import GraphmillError
 from toolkit.graph.metagraph import GraphKeys

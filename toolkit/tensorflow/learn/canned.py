@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from toolkit.client import nn_ops
+from toolkit.client.nn import nn_ops
 from toolkit.tensorflow.learn.canned_models import dnn_model_fn, linear_model_fn
 from toolkit.tensorflow.learn.estimator import LearnEstimator
 from toolkit.tensorflow.learn.head_makers import multi_class_head, regression_head

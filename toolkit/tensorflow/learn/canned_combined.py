@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from toolkit.client import nn_ops
+from toolkit.client.nn import nn_ops
 from toolkit.tensorflow.learn.canned import _Classifier, _DeepRegressor
 from toolkit.tensorflow.learn.canned_models import combined_model_fn, partitioner_of
 from toolkit.tensorflow.learn.estimator import LearnEstimator

@@ -7,20 +7,23 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from toolkit.client import context, nn_ops, ops, summary
-from toolkit.client.clip_ops import clip_by_global_norm
+from toolkit.client import ops
+from toolkit.client.construction import context
+from toolkit.client.construction.grouping import group
+from toolkit.client.construction.scopes import colocate_with, control_dependencies
+from toolkit.client.construction.tensor import Tensor
 from toolkit.client.feature_columns import layers as core_layers
 from toolkit.client.gradients import gradients
-from toolkit.client.grouping import group
-from toolkit.client.partition import min_max_variable_partitioner
+from toolkit.client.math.clip_ops import clip_by_global_norm
+from toolkit.client.nn import nn_ops
 from toolkit.client.scoped_columns import layers as scoped_layers
 from toolkit.client.scoped_columns.base import ScopedColumn
 from toolkit.client.scoped_columns.embedding import TableColumn
 from toolkit.client.scoped_layers.dense import dropout, fully_connected
-from toolkit.client.scopes import colocate_with, control_dependencies
-from toolkit.client.tensor import Tensor
+from toolkit.client.summaries import summary
 from toolkit.client.train.global_step import get_global_step
-from toolkit.client.variable_store import variable_scope
+from toolkit.client.variables.partition import min_max_variable_partitioner
+from toolkit.client.variables.store import variable_scope
 from toolkit.tensorflow.families.contrib_layers import OPTIMIZER_CLS_NAMES, optimize_loss
 from toolkit.tensorflow.families.optimizers import FtrlOptimizer
 from toolkit.tensorflow.families.sync_replicas import SyncReplicasOptimizer

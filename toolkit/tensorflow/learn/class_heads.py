@@ -6,12 +6,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from toolkit.client import array_ops, math_ops, nn_ops, ops, sparse_ops
+from toolkit.client import ops
+from toolkit.client.arrays import array_ops
+from toolkit.client.construction.scopes import name_scope
+from toolkit.client.construction.tensor import Tensor
+from toolkit.client.lookup.vocabularies import index_table_from_tensor, index_to_string_table_from_tensor
+from toolkit.client.math import math_ops
 from toolkit.client.metrics import accuracy
-from toolkit.client.scopes import name_scope
-from toolkit.client.sparse_tensor import SparseTensor
-from toolkit.client.tensor import Tensor
-from toolkit.client.vocabularies import index_table_from_tensor, index_to_string_table_from_tensor
+from toolkit.client.nn import nn_ops
+from toolkit.client.sparse import sparse_ops
+from toolkit.client.sparse.tensor import SparseTensor
 from toolkit.graph import dtypes
 from toolkit.tensorflow.learn import head_losses, head_metrics
 from toolkit.tensorflow.learn.heads import SingleHead

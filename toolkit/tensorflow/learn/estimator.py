@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from toolkit.client import context
+from toolkit.client.construction import context
 from toolkit.client.metrics.means import mean
 from toolkit.client.mode_keys import ModeKeys
 from toolkit.client.train.global_step import create_global_step

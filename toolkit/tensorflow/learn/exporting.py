@@ -9,9 +9,10 @@ import shutil
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from toolkit.client import array_ops, context
-from toolkit.client.grouping import group
-from toolkit.client.parsing import parse_example
+from toolkit.client.arrays import array_ops
+from toolkit.client.construction import context
+from toolkit.client.construction.grouping import group
+from toolkit.client.inputs.parsing import parse_example
 from toolkit.graph import dtypes
 from toolkit.graph.metagraph import GraphKeys
 from toolkit.tensorflow.estimators import estimator as core

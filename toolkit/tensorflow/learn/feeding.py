@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from toolkit.client import array_ops
-from toolkit.client.convert import as_dtype
-from toolkit.client.tensor import Tensor
+from toolkit.client.arrays import array_ops
+from toolkit.client.construction.convert import as_dtype
+from toolkit.client.construction.tensor import Tensor
 
 #: the seed by which examples are shuffled
 _SEED = 42

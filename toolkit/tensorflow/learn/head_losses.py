@@ -7,13 +7,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from toolkit.client import array_ops, losses, math_ops, nn_ops, ops
-from toolkit.client.control_flow import Assert
-from toolkit.client.convert import convert_to_tensor
-from toolkit.client.poisson import log_poisson_loss
-from toolkit.client.scopes import control_dependencies, name_scope
-from toolkit.client.tensor import Tensor
-from toolkit.client.weights import broadcast_weights
+from toolkit.client import ops
+from toolkit.client.arrays import array_ops
+from toolkit.client.construction.convert import convert_to_tensor
+from toolkit.client.construction.scopes import control_dependencies, name_scope
+from toolkit.client.construction.tensor import Tensor
+from toolkit.client.flow.control_flow import Assert
+from toolkit.client.losses import weighted as losses
+from toolkit.client.losses.poisson import log_poisson_loss
+from toolkit.client.losses.weights import broadcast_weights
+from toolkit.client.math import math_ops
+from toolkit.client.nn import nn_ops
 from toolkit.graph import dtypes
 from toolkit.tensorflow.deprecation import log
 from toolkit.tensorflow.estimators.model_functions import arguments_of

@@ -6,11 +6,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from toolkit.client import array_ops, math_ops, ops, summary
-from toolkit.client.grouping import group
+from toolkit.client import ops
+from toolkit.client.arrays import array_ops
+from toolkit.client.construction.grouping import group
+from toolkit.client.construction.scopes import name_scope
+from toolkit.client.math import math_ops
 from toolkit.client.mode_keys import ModeKeys
-from toolkit.client.scopes import name_scope
-from toolkit.client.variable_store import variable_scope
+from toolkit.client.summaries import summary
+from toolkit.client.variables.store import variable_scope
 from toolkit.tensorflow.learn import class_heads, head_losses
 from toolkit.tensorflow.learn.heads import LearnHead, LearnRegressionHead, check_trains
 from toolkit.tensorflow.learn.keys import MetricKey

@@ -6,12 +6,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from toolkit.client import array_ops, math_ops, ops
+from toolkit.client import ops
+from toolkit.client.arrays import array_ops
+from toolkit.client.construction.scopes import name_scope
+from toolkit.client.losses.weights import broadcast_weights
+from toolkit.client.math import math_ops
 from toolkit.client.metrics import accuracy as accuracy_metric
 from toolkit.client.metrics import auc as auc_metric
 from toolkit.client.metrics import mean, precision_at_thresholds, recall_at_thresholds
-from toolkit.client.scopes import name_scope
-from toolkit.client.weights import broadcast_weights
 from toolkit.graph import dtypes
 from toolkit.tensorflow.deprecation import log
 

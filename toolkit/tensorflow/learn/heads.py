@@ -7,17 +7,20 @@ from __future__ import annotations
 import abc
 from typing import Any
 
-from toolkit.client import array_ops, math_ops, ops, summary
-from toolkit.client.convert import convert_to_tensor
-from toolkit.client.grouping import group
+from toolkit.client import ops
+from toolkit.client.arrays import array_ops
+from toolkit.client.construction.convert import convert_to_tensor
+from toolkit.client.construction.grouping import group
+from toolkit.client.construction.scopes import name_scope
+from toolkit.client.construction.tensor import Tensor
+from toolkit.client.math import math_ops
 from toolkit.client.metrics import mean
 from toolkit.client.mode_keys import ModeKeys
 from toolkit.client.scoped_layers.dense import linear
-from toolkit.client.scopes import name_scope
-from toolkit.client.sparse_tensor import SparseTensor, convert_to_tensor_or_sparse_tensor
-from toolkit.client.tensor import Tensor
-from toolkit.client.variable_creation import Variable
-from toolkit.client.variable_store import variable_scope
+from toolkit.client.sparse.tensor import SparseTensor, convert_to_tensor_or_sparse_tensor
+from toolkit.client.summaries import summary
+from toolkit.client.variables.creation import Variable
+from toolkit.client.variables.store import variable_scope
 from toolkit.tensorflow.families.optimizers import AdagradOptimizer
 from toolkit.tensorflow.learn import head_losses
 from toolkit.tensorflow.learn.keys import MetricKey, PredictionKey, ProblemType

@@ -6,7 +6,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from toolkit.client import math_ops, ops
+from toolkit.client import ops
+from toolkit.client.math import math_ops
 from toolkit.client.metrics import accuracy, auc, mean, precision, recall
 from toolkit.client.mode_keys import ModeKeys
 from toolkit.graph import dtypes

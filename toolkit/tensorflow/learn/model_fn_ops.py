@@ -6,11 +6,12 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from toolkit.client import array_ops, signatures
-from toolkit.client.convert import convert_to_tensor
+from toolkit.client.arrays import array_ops
+from toolkit.client.construction.convert import convert_to_tensor
+from toolkit.client.construction.operation import Operation
+from toolkit.client.metagraphs import signatures
 from toolkit.client.mode_keys import ModeKeys
-from toolkit.client.operation import Operation
-from toolkit.client.sparse_tensor import convert_to_tensor_or_sparse_tensor
+from toolkit.client.sparse.tensor import convert_to_tensor_or_sparse_tensor
 from toolkit.graph import dtypes
 from toolkit.tensorflow.estimators import export_outputs as exports
 from toolkit.tensorflow.estimators import run_config

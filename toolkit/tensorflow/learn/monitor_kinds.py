@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from schemas import event_pb2, summary_pb2
-from toolkit.client import context
+from toolkit.client.construction import context
 from toolkit.graph.metagraph import GraphKeys
 from toolkit.tensorflow.deprecation import log
 from toolkit.tensorflow.estimators import estimator as core

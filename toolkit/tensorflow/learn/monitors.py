@@ -7,7 +7,7 @@ from __future__ import annotations
 import inspect
 from typing import Any
 
-from toolkit.client import context
+from toolkit.client.construction import context
 from toolkit.client.train.global_step import get_global_step
 from toolkit.tensorflow.families.session_hooks import SessionRunArgs, SessionRunHook
 

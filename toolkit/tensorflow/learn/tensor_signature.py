@@ -6,9 +6,11 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from toolkit.client import array_ops, math_ops, sparse_ops
-from toolkit.client.parsing import FixedLenFeature, VarLenFeature, parse_example
-from toolkit.client.sparse_tensor import SparseTensor
+from toolkit.client.arrays import array_ops
+from toolkit.client.inputs.parsing import FixedLenFeature, VarLenFeature, parse_example
+from toolkit.client.math import math_ops
+from toolkit.client.sparse import sparse_ops
+from toolkit.client.sparse.tensor import SparseTensor
 from toolkit.graph import dtypes
 
 

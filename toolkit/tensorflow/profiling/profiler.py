@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import Any
 
 from schemas import tfprof_log_pb2
-from toolkit.client import context
+from toolkit.client.construction import context
 from toolkit.tensorflow.families.platform import GFile
 from toolkit.tensorflow.profiling import kinds, scopes
 from toolkit.tensorflow.profiling.nodes import entries, profiled

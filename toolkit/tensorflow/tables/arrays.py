@@ -1,7 +1,7 @@
 """Arrays: shapes, slices, joins, fills. What is one op needs no row."""
 
 HOMES: dict[str, str] = {
-    "toolkit.client.masks": "sequence_mask",
+    "toolkit.client.arrays.masks": "sequence_mask",
     "toolkit.tensorflow.families.arrays": """
         placeholder placeholder_with_default identity stop_gradient reshape shape size rank zeros ones zeros_like
         ones_like fill expand_dims squeeze concat stack unstack split transpose slice strided_slice pad gather gather_nd

@@ -1,8 +1,8 @@
 """tf.contrib.framework: scopes of arguments, variables of models, checkpoints, structures."""
 
 HOMES: dict[str, str] = {
-    "toolkit.client.bucketed_input": "contrib.training.bucket contrib.training.bucket_by_sequence_length",
-    "toolkit.client.sampled_input": """
+    "toolkit.client.inputs.bucketed": "contrib.training.bucket contrib.training.bucket_by_sequence_length",
+    "toolkit.client.inputs.sampled": """
         contrib.training.rejection_sample contrib.training.stratified_sample contrib.training.resample_at_rate
         contrib.training.weighted_resample
     """,
@@ -14,7 +14,7 @@ HOMES: dict[str, str] = {
         contrib.framework.add_arg_scope contrib.framework.arg_scope contrib.framework.arg_scoped_arguments
         contrib.framework.current_arg_scope contrib.framework.has_arg_scope contrib.slim.arg_scope_func_key
     """,
-    "toolkit.client.model_variables": """
+    "toolkit.client.variables.model_variables": """
         contrib.framework.variable contrib.framework.model_variable contrib.framework.local_variable
         contrib.framework.global_variable contrib.framework.add_model_variable contrib.framework.get_variables
         contrib.framework.get_model_variables contrib.framework.get_local_variables
@@ -24,7 +24,7 @@ HOMES: dict[str, str] = {
         contrib.framework.filter_variables contrib.framework.assign_from_values
         contrib.framework.assign_from_values_fn
     """,
-    "toolkit.client.shape_checks": """
+    "toolkit.client.checks.shape_checks": """
         contrib.framework.reduce_sum_n contrib.framework.remove_squeezable_dimensions
         contrib.framework.with_same_shape contrib.framework.with_shape contrib.framework.assert_scalar_int
     """,

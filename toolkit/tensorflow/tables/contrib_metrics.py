@@ -28,8 +28,8 @@ HOMES: dict[str, str] = {
         contrib.metrics.recall_at_precision contrib.metrics.streaming_curve_points
         contrib.metrics.streaming_sparse_average_precision_at_top_k
     """,
-    "toolkit.client.confusion": "contrib.metrics.confusion_matrix",
-    "toolkit.client.losses_before": """
+    "toolkit.client.metrics.confusion": "contrib.metrics.confusion_matrix",
+    "toolkit.client.losses.predictions_first": """
         contrib.losses.absolute_difference contrib.losses.add_loss contrib.losses.compute_weighted_loss
         contrib.losses.cosine_distance contrib.losses.get_losses contrib.losses.get_regularization_losses
         contrib.losses.get_total_loss contrib.losses.hinge_loss contrib.losses.log_loss

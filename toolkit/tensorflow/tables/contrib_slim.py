@@ -27,7 +27,7 @@ HOMES: dict[str, str] = {
         contrib.slim.nets.inception.inception_v3 contrib.slim.nets.inception.inception_v3_arg_scope
         contrib.slim.nets.inception.inception_v3_base
     """,
-    "toolkit.client.model_summaries": """
+    "toolkit.client.summaries.models": """
         contrib.slim.summaries.add_histogram_summary contrib.slim.summaries.add_image_summary
         contrib.slim.summaries.add_scalar_summary contrib.slim.summaries.add_zero_fraction_summary
         contrib.slim.summaries.add_histogram_summaries contrib.slim.summaries.add_image_summaries

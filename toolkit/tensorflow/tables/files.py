@@ -1,7 +1,7 @@
 """tf.io: records, texts and messages taken apart."""
 
 HOMES: dict[str, str] = {
-    "toolkit.client.parsing": """
+    "toolkit.client.inputs.parsing": """
         io.FixedLenFeature io.FixedLenSequenceFeature VarLenFeature io.SparseFeature io.parse_example
         io.parse_single_example io.parse_sequence_example io.parse_single_sequence_example
     """,

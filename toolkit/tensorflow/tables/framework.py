@@ -12,11 +12,11 @@ HOMES: dict[str, str] = {
         compat.real_types compat.complex_types compat.bytes_or_text_types compat.dimension_value
         compat.dimension_at_index compat.forward_compatible compat.forward_compatibility_horizon
     """,
-    "toolkit.client.tensor": "Tensor IndexedSlices",
-    "toolkit.client.operation": "Operation",
-    "toolkit.client.sparse_tensor": "sparse.SparseTensor",
-    "toolkit.client.values": "SparseTensorValue",
+    "toolkit.client.construction.tensor": "Tensor IndexedSlices",
+    "toolkit.client.construction.operation": "Operation",
+    "toolkit.client.sparse.tensor": "sparse.SparseTensor",
+    "toolkit.client.structures.values": "SparseTensorValue",
     "toolkit.graph.dtypes": "dtypes.DType",
     "toolkit.tensorflow.families.types": "dtypes.as_dtype",
-    "toolkit.client.tensor_shape": "TensorShape Dimension",
+    "toolkit.client.construction.tensor_shape": "TensorShape Dimension",
 }

@@ -8,7 +8,7 @@ HOMES: dict[str, str] = {
         to_bfloat16 to_complex64 to_complex128 dtypes.complex math.real math.imag math.angle math.conj linalg.matmul
         range math.zero_fraction linalg.global_norm clip_by_value clip_by_norm clip_by_global_norm clip_by_average_norm
     """,
-    "toolkit.client.casts": "dtypes.saturate_cast",
+    "toolkit.client.math.casts": "dtypes.saturate_cast",
     "toolkit.tensorflow.families.reductions": """
         math.reduce_sum math.reduce_mean math.reduce_prod math.reduce_max math.reduce_min math.reduce_all
         math.reduce_any math.reduce_logsumexp math.reduce_variance math.reduce_std math.reduce_euclidean_norm

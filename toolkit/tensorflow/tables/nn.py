@@ -11,7 +11,7 @@ HOMES: dict[str, str] = {
         random.uniform=random_uniform random.shuffle=random_shuffle random.multinomial random.set_random_seed
         random.get_seed
     """,
-    "toolkit.client.contrib_nn": """
+    "toolkit.client.nn.contrib_nn": """
         contrib.nn.alpha_dropout contrib.nn.scaled_softplus contrib.nn.sampled_sparse_softmax_loss
         contrib.nn.rank_sampled_softmax_loss contrib.nn.nth_element
     """,
@@ -20,5 +20,5 @@ HOMES: dict[str, str] = {
         contrib.nn.deprecated_flipped_sparse_softmax_cross_entropy_with_logits
         contrib.nn.deprecated_flipped_sigmoid_cross_entropy_with_logits
     """,
-    "toolkit.client.embeddings": "nn.embedding_lookup nn.embedding_lookup_sparse nn.safe_embedding_lookup_sparse",
+    "toolkit.client.nn.embeddings": "nn.embedding_lookup nn.embedding_lookup_sparse nn.safe_embedding_lookup_sparse",
 }

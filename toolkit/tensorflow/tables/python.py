@@ -21,10 +21,10 @@ HOMES: dict[str, str] = {
     """,
     "toolkit.tensorflow.families.repeated": "repeat",
     "toolkit.tensorflow.families.traced_functions": "function type_spec_from_value",
-    "toolkit.client.sorting": "sort argsort searchsorted",
-    "toolkit.client.spread_ops": "batch_gather batch_scatter_update",
-    "toolkit.client.sampled_losses": "nn.nce_loss nn.sampled_softmax_loss",
-    "toolkit.client.ctc_dense": "nn.ctc_loss_v2 nn.collapse_repeated nn.ctc_unique_labels",
+    "toolkit.client.arrays.sorting": "sort argsort searchsorted",
+    "toolkit.client.arrays.spread_ops": "batch_gather batch_scatter_update",
+    "toolkit.client.losses.sampled": "nn.nce_loss nn.sampled_softmax_loss",
+    "toolkit.client.nn.ctc_dense": "nn.ctc_loss_v2 nn.collapse_repeated nn.ctc_unique_labels",
     "toolkit.tensorflow.families.nn_more": """
         nn.batch_norm_with_global_normalization nn.scale_regularization_loss nn.compute_average_loss
     """,

@@ -1,11 +1,11 @@
 """Queues, readers, accumulators and input pipelines by queues."""
 
 HOMES: dict[str, str] = {
-    "toolkit.client.input_pipelines": """
+    "toolkit.client.inputs.pipelines": """
         train.batch train.shuffle_batch train.input_producer train.string_input_producer train.range_input_producer
         train.slice_input_producer train.limit_epochs io.match_filenames_once=paths_once
     """,
-    "toolkit.client.staging": "contrib.staging.StagingArea python.ops.data_flow_ops.StagingArea",
+    "toolkit.client.inputs.staging": "contrib.staging.StagingArea python.ops.data_flow_ops.StagingArea",
     "toolkit.tensorflow.families.queues": """
         queue.QueueBase queue.FIFOQueue queue.PaddingFIFOQueue queue.PriorityQueue queue.RandomShuffleQueue
         train.queue_runner.QueueRunner ReaderBase TFRecordReader WholeFileReader IdentityReader TextLineReader

@@ -2,7 +2,7 @@
 
 HOMES: dict[str, str] = {
     "toolkit.client.ragged.tensor": "RaggedTensor",
-    "toolkit.client.type_specs": """
+    "toolkit.client.structures.type_specs": """
         TypeSpec TensorSpec SparseTensorSpec RaggedTensorSpec IndexedSlicesSpec TensorArraySpec NoneTensorSpec
         OptionalSpec data.DatasetSpec
     """,

@@ -1,7 +1,7 @@
 """tf.contrib.crf, tf.contrib.legacy_seq2seq, tf.contrib.seq2seq."""
 
 HOMES: dict[str, str] = {
-    "toolkit.client.crf": """
+    "toolkit.client.nn.crf": """
         contrib.crf.CrfForwardRnnCell contrib.crf.CrfDecodeForwardRnnCell contrib.crf.CrfDecodeBackwardRnnCell
         contrib.crf.crf_binary_score contrib.crf.crf_decode contrib.crf.crf_log_likelihood contrib.crf.crf_log_norm
         contrib.crf.crf_multitag_sequence_score contrib.crf.crf_sequence_score contrib.crf.crf_unary_score

@@ -13,5 +13,5 @@ HOMES: dict[str, str] = {
     "toolkit.client.signals.spectral": "signal.stft signal.inverse_stft signal.inverse_stft_window_fn",
     "toolkit.client.signals.cosine": "signal.dct signal.idct signal.mdct signal.inverse_mdct",
     "toolkit.client.signals.mel": "signal.linear_to_mel_weight_matrix signal.mfccs_from_log_mel_spectrograms",
-    "toolkit.client.linspace": "linspace",
+    "toolkit.client.arrays.linspace": "linspace",
 }

@@ -1,10 +1,10 @@
 """tf.sparse and tf.sets."""
 
 HOMES: dict[str, str] = {
-    "toolkit.client.sparse_tensor": """
+    "toolkit.client.sparse.tensor": """
         convert_to_tensor_or_sparse_tensor convert_to_tensor_or_indexed_slices
     """,
-    "toolkit.client.sparse_ops": """
+    "toolkit.client.sparse.sparse_ops": """
         sparse.eye sparse.expand_dims sparse.fill_empty_rows sparse.from_dense sparse.mask sparse.maximum sparse.minimum
         sparse.merge sparse.placeholder sparse.reorder sparse.reset_shape sparse.reshape sparse.retain sparse.slice
         sparse.softmax sparse.sparse_dense_matmul sparse.to_dense sparse.to_indicator sparse.transpose sparse.cross

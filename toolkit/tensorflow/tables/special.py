@@ -1,7 +1,7 @@
 """tf.math and tf.random beyond arithmetic: special functions, counts, segments, draws."""
 
 HOMES: dict[str, str] = {
-    "toolkit.client.special_ops": """
+    "toolkit.client.math.special_ops": """
         math.special.bessel_j0 math.special.bessel_j1 math.special.bessel_k0 math.special.bessel_k0e
         math.special.bessel_k1 math.special.bessel_k1e math.special.bessel_y0 math.special.bessel_y1 math.special.dawsn
         math.special.expint math.special.fresnel_cos math.special.fresnel_sin math.special.spence math.bessel_i0
@@ -9,7 +9,7 @@ HOMES: dict[str, str] = {
         math.reciprocal_no_nan math.is_non_decreasing math.is_strictly_increasing math.lbeta math.multiply_no_nan
         math.xdivy math.xlog1py math.polyval math.sobol_sample math.unsorted_segment_mean math.unsorted_segment_sqrt_n
     """,
-    "toolkit.client.more_random_ops": """
+    "toolkit.client.random.more_random_ops": """
         random.categorical random.gamma=random_gamma random.poisson=random_poisson random.all_candidate_sampler
         random.fixed_unigram_candidate_sampler random.learned_unigram_candidate_sampler
         random.log_uniform_candidate_sampler random.uniform_candidate_sampler nn.compute_accidental_hits

@@ -5,7 +5,7 @@ HOMES: dict[str, str] = {
         contrib.tensorboard.plugins.projector.visualize_embeddings
         contrib.tensorboard.plugins.projector.DESCRIPTOR
     """,
-    "toolkit.client.summary_writers": """
+    "toolkit.client.summaries.writers": """
         contrib.summary.SummaryWriter contrib.summary.create_file_writer contrib.summary.always_record_summaries
         contrib.summary.never_record_summaries contrib.summary.record_summaries_every_n_global_steps
         contrib.summary.should_record_summaries contrib.summary.summary_writer_initializer_op contrib.summary.generic

@@ -12,8 +12,8 @@ HOMES: dict[str, str] = {
         assign assign_add assign_sub count_up_to scatter_add scatter_sub scatter_mul scatter_div scatter_max scatter_min
         scatter_update variable_axis_size_partitioner
     """,
-    "toolkit.client.variable_store": "VariableScope",
-    "toolkit.client.partition": """
+    "toolkit.client.variables.store": "VariableScope",
+    "toolkit.client.variables.partition": """
         fixed_size_partitioner min_max_variable_partitioner
     """,
     "toolkit.tensorflow.families.initializers": """

@@ -7,11 +7,11 @@ HOMES: dict[str, str] = {
         nn.conv2d_backprop_filter nn.conv2d_backprop_input nn.dilation2d nn.erosion2d nn.max_pool_with_argmax
         nn.fractional_max_pool nn.pool nn.space_to_batch batch_to_space
     """,
-    "toolkit.client.convolutions": """
+    "toolkit.client.nn.convolutions": """
         nn.conv1d_transpose nn.conv_transpose nn.atrous_conv2d nn.atrous_conv2d_transpose
     """,
-    "toolkit.client.pooling": """
+    "toolkit.client.nn.pooling": """
         nn.avg_pool1d nn.max_pool1d nn.max_pool2d nn.avg_pool3d nn.max_pool3d nn.avg_pool_v2 nn.max_pool_v2
     """,
-    "toolkit.client.space_to_batch": "required_space_to_batch_paddings nn.with_space_to_batch",
+    "toolkit.client.nn.space_to_batch": "required_space_to_batch_paddings nn.with_space_to_batch",
 }

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 from toolkit.client import layers
+from toolkit.client.construction.tensor import Tensor
 from toolkit.client.spec.layers.table import LayerCall, layer
 from toolkit.client.spec.layers.with_variables import WEIGHTS, weights
 from toolkit.client.spec.values import INITIALIZER, REGULARIZER, SIZES, initializer, regularizer
-from toolkit.client.tensor import Tensor
 from toolkit.formats.schema.containers import Key
 from toolkit.formats.schema.scalars import Integer, Text
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from toolkit.client import clip_ops, math_ops, nn_ops
-from toolkit.client.context import get_default_graph
+from toolkit.client.construction.context import get_default_graph
+from toolkit.client.construction.tensor import Tensor
+from toolkit.client.math import clip_ops, math_ops
+from toolkit.client.nn import nn_ops
 from toolkit.client.spec.layers.table import LayerCall, as_named, layer
 from toolkit.client.spec.values import ACTIVATION, ACTIVATIONS, NAME
-from toolkit.client.tensor import Tensor
 from toolkit.formats.schema.choices import OneOf, one_or_more
 from toolkit.formats.schema.containers import Key
 from toolkit.formats.schema.scalars import Boolean, Integer, Number

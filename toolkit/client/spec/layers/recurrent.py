@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, cast
 
-from toolkit.client import array_ops, rnn, rnn_cell, rnn_wrappers
+from toolkit.client.arrays import array_ops
+from toolkit.client.construction.tensor import Tensor
+from toolkit.client.recurrent import rnn, rnn_cell, wrappers
 from toolkit.client.spec.layers.elementwise import RATE, rate_of
 from toolkit.client.spec.layers.table import LayerCall, layer
 from toolkit.client.spec.values import ACTIVATION, INITIALIZER, NAME, activation, initializer
-from toolkit.client.tensor import Tensor
-from toolkit.client.variable_store import variable_scope
+from toolkit.client.variables.store import variable_scope
 from toolkit.formats.schema.containers import Key
 from toolkit.formats.schema.scalars import Boolean, Integer, Number, Text
 from toolkit.formats.tree import Section
@@ -69,7 +70,7 @@ def _stack(call: LayerCall, make: Cell) -> Any:
         made = make(call.section)
         if dropped is None:
             return made
-        return rnn_wrappers.DropoutWrapper(made, output_keep_prob=1.0 - rate_of(call, dropped))
+        return wrappers.DropoutWrapper(made, output_keep_prob=1.0 - rate_of(call, dropped))
 
     count = call.section.integer("layers", 1)
     return cell() if count == 1 else rnn_cell.MultiRNNCell([cell() for _ in range(count)])

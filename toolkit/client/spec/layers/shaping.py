@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from toolkit.client import array_ops, layers, math_ops
+from toolkit.client import layers
+from toolkit.client.arrays import array_ops
+from toolkit.client.construction.tensor import Tensor
+from toolkit.client.math import math_ops
 from toolkit.client.spec.layers.table import LayerCall, as_named, layer
-from toolkit.client.tensor import Tensor
 from toolkit.formats.schema.containers import Key, ListOf
 from toolkit.formats.schema.scalars import DTypeName, Integer, Text
 from toolkit.formats.tree import dtype_of

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from toolkit.client import array_ops
-from toolkit.client.context import get_default_graph
-from toolkit.client.tensor import Tensor
+from toolkit.client.arrays import array_ops
+from toolkit.client.construction.context import get_default_graph
+from toolkit.client.construction.tensor import Tensor
 from toolkit.errors import GraphError
 from toolkit.formats.schema.containers import Key
 from toolkit.formats.tree import Section, YamlItem

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from toolkit.client import layers, math_ops, nn_ops
+from toolkit.client import layers
+from toolkit.client.construction.tensor import Tensor
+from toolkit.client.math import math_ops
+from toolkit.client.nn import nn_ops
 from toolkit.client.spec.layers.table import LayerCall, layer
 from toolkit.client.spec.layers.with_variables import WEIGHTS, weights
 from toolkit.client.spec.values import SIZE_PAIR
-from toolkit.client.tensor import Tensor
 from toolkit.formats.schema.choices import OneOf
 from toolkit.formats.schema.containers import Key, ListOf
 from toolkit.formats.schema.scalars import Integer, Number, Text

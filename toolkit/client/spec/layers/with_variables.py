@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from toolkit.client import layers, nn_ops
+from toolkit.client import layers
+from toolkit.client.construction.tensor import Tensor
+from toolkit.client.nn import nn_ops
 from toolkit.client.spec.layers.table import LayerCall, layer
 from toolkit.client.spec.values import (
     ACTIVATION,
@@ -15,8 +17,7 @@ from toolkit.client.spec.values import (
     initializer,
     regularizer,
 )  # fmt: skip
-from toolkit.client.tensor import Tensor
-from toolkit.client.variable_store import get_variable, variable_scope
+from toolkit.client.variables.store import get_variable, variable_scope
 from toolkit.formats.schema.choices import OneOf
 from toolkit.formats.schema.containers import Key
 from toolkit.formats.schema.scalars import Boolean, Integer, Number, Text

@@ -39,7 +39,7 @@ def py_func(op: KernelNode) -> Compute:
     Raises:
         UnimplementedError: the token is of another process, as in a graph that came out of a file.
     """
-    from toolkit.client.python_functions import find
+    from toolkit.client.functions.python_functions import find
 
     op.files.require(Reach.PYTHON)
     token, types = op.text("token"), op.output_types

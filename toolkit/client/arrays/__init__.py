@@ -1,0 +1,1 @@
+"""Arrays: shapes, slices, joins, order, places of elements."""

@@ -1,0 +1,1 @@
+"""Input by queues, staging areas and messages of examples: batches that threads collect."""

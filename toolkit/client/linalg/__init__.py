@@ -1,0 +1,1 @@
+"""Linear algebra: decompositions, contractions, functions of whole matrices."""

@@ -1,0 +1,1 @@
+"""Words and numbers as numbers: tables, vocabularies, readers of documents."""

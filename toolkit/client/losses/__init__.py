@@ -1,0 +1,1 @@
+"""Losses, and the weights that they and metrics have."""

@@ -1,0 +1,1 @@
+"""Arithmetic, special functions, limits of values, moments."""

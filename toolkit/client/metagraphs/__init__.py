@@ -1,0 +1,1 @@
+"""Graphs for files and from files: MetaGraphs, their collections and signatures, imports."""

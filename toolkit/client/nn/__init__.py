@@ -1,0 +1,1 @@
+"""Functions of neural networks: activations, convolutions, pools, embeddings, labels of sequences."""

@@ -1,0 +1,1 @@
+"""Recurrent networks: cells, and layers that run them over the steps of sequences."""

@@ -1,0 +1,1 @@
+"""Sparse tensors: few values of many, and what is done with them."""

@@ -1,0 +1,1 @@
+"""Summaries for TensorBoard, and lines that a step prints."""

@@ -1,0 +1,1 @@
+"""Variables: how they are made, shared by name, cut into parts, initialized and found."""
