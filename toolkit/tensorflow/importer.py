@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from types import ModuleType
 from typing import Any
 
-from toolkit.tensorflow import modules
+from toolkit.tensorflow import keras_library, modules
 
 _ROOT = "tensorflow"
 
@@ -28,6 +28,8 @@ class _Finder:
         if name != _ROOT and not name.startswith(_ROOT + "."):
             return None
         dotted = name.removeprefix(_ROOT).lstrip(".")
+        if keras_library.module(modules.actual(dotted)) is not None:
+            return importlib.machinery.ModuleSpec(name, _instead, is_package=True)  # type: ignore[arg-type]
         if not modules.is_module(dotted) and not _can_wait(dotted):
             return None if _is_value(dotted) else _refuse(name, dotted)
         return importlib.machinery.ModuleSpec(name, self, is_package=True)  # type: ignore[arg-type]
@@ -38,6 +40,19 @@ class _Finder:
 
     def exec_module(self, module: ModuleType) -> None:
         pass
+
+
+class _Instead:
+    """The loader of modules that are Keras's: what is imported is that module itself."""
+
+    def create_module(self, spec: Any) -> None:
+        return None
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Put Keras's module in the place of the new one, as Python's import lets a loader."""
+        found = keras_library.module(modules.actual(module.__name__.removeprefix(_ROOT).lstrip(".")))
+        assert found is not None
+        sys.modules[module.__name__] = found
 
 
 def _is_value(dotted: str) -> bool:
@@ -61,6 +76,7 @@ def _refuse(name: str, dotted: str) -> None:
 
 
 _finder = _Finder()
+_instead = _Instead()
 _aside: dict[str, ModuleType] = {}
 
 

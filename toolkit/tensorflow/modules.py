@@ -10,6 +10,7 @@ import functools
 import types
 from typing import Any
 
+from toolkit.tensorflow import keras_library
 from toolkit.tensorflow.tables import spellings
 
 #: what `tf.__version__` says: the last release of TensorFlow 1, whose programs these are
@@ -114,6 +115,8 @@ def attribute(dotted: str, name: str, *, warn: bool = True) -> Any:
     full = actual(f"{dotted}.{name}" if dotted else name)
     if not full:
         return module("")
+    if name == "keras" and (found := keras_library.module(full)) is not None:
+        return found
     if full in spellings.HIDDEN_MODULES:
         return names.resolve(spellings.HIDDEN_MODULES[full], warn=warn)
     if full == "compat" or names.is_module(full):
