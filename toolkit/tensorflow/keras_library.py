@@ -1,7 +1,7 @@
-"""tf.keras: the Keras that is installed, where that is one of releases 2.0 to 2.2, which bring no TensorFlow of their own.
+"""tf.keras: the Keras that is installed, where that is one of releases 2.0 to 2.2.
 
-Keras is a library of its own, and the one in TensorFlow 1 was nearly its release 2.2. That runs on `import tensorflow` as
-graphmill answers it, so `tf.keras.layers` is its `keras.layers`. Later releases ask TensorFlow for its Keras.
+Keras is a library of its own, and the one in TensorFlow 1 was nearly its release 2.2. That runs on `import tensorflow`
+as graphmill answers it, so `tf.keras.layers` is its `keras.layers`. Later releases ask TensorFlow for its Keras.
 """
 
 from __future__ import annotations
