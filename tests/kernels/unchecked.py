@@ -8,9 +8,11 @@ _ROWS = "updates out of range are left out"
 #: op to what they do instead
 UNCHECKED: dict[str, str] = {
     "Bincount": "numbers below 0 are left out",
+    "BatchSelfAdjointEigV2": "values of a matrix that is not finite are NaN",
     "CropAndResize": "boxes of images that there are not have the value outside",
     "CropAndResizeGradBoxes": "boxes of images that there are not have no gradient",
     "CropAndResizeGradImage": "boxes of images that there are not give no gradient",
+    "DataFormatDimMap": "dimensions that there are not are any",
     "DenseBincount": "numbers below 0 are left out",
     "Div": "what is divided by 0 is any number",
     "FloorDiv": "what is divided by 0 is any number",
@@ -25,6 +27,7 @@ UNCHECKED: dict[str, str] = {
     "ResourceGatherNd": "rows out of range are zeros",
     "ReverseSequence": "a length of more than there is turns all of it",
     "ScatterNd": _ROWS,
+    "SelfAdjointEigV2": "values of a matrix that is not finite are NaN",
     "SparseReorder": "indices out of range are put where their positions are",
     "SparseSliceGrad": "rows that the input has not are left out",
     "SparseTensorDenseMatMul": "numbers out of range are left out",

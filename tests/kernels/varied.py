@@ -28,6 +28,10 @@ _SIZES = (0, 0, 1, 1, 2, 3, 5, 9, 33)
 _PLACES = (-3, -2, -1, 0, 1, 2, 3, 7)
 
 
+#: words in the names of arguments that sizes of results follow from
+_OF_SIZES = ("shape", "size", "dims", "length", "num_", "depth", "multiples", "paddings", "limit", "axes")
+
+
 def varied(case: Any, device: str, seed: int, is_fit: Callable[[Any], bool]) -> Iterator[Any]:
     """Cases made of one, without end, or none where no change gives a node that is fit.
 
@@ -70,9 +74,10 @@ def _changed(dice: random.Random, case: Any, device: str) -> Any:
 
 
 def _on_host(op: str, device: str) -> frozenset[str]:
-    """Arguments that stay in host memory whatever the types: shapes, axes, sizes."""
+    """Arguments that stay in host memory whatever the types, and others that are sizes by their names."""
     found = [frozenset(each.get("host_memory", ())) for each in facts.registrations(op, device)]
-    return frozenset[str].intersection(*found) if found else frozenset()
+    always = frozenset[str].intersection(*found) if found else frozenset[str]()
+    return always | {arg.name for arg in opdefs.get(op).inputs if any(word in arg.name for word in _OF_SIZES)}
 
 
 # -- inputs of suites ------------------------------------------------------------------------------------

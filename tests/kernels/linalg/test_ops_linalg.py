@@ -346,3 +346,31 @@ def test_old_batch_fft() -> None:
     x = sample("complex64", (2, 3, 4, 5))
     for name in ("FFT", "FFT2D", "FFT3D", "IFFT", "IFFT2D", "IFFT3D"):
         np.testing.assert_array_equal(run_ours(Case("Batch" + name, [x]))[0], run_ours(Case(name, [x]))[0])
+
+
+def _spoilt(x: Any, place: tuple[int, ...], value: float) -> Any:
+    x = x.copy()
+    x[place] = value
+    return x
+
+
+NOT_FINITE = [
+    *(
+        Case("MatrixTriangularSolve", [_spoilt(lower, place, value), right], {"lower": True})
+        for lower in (np.float32([[2, 0, 0], [1, 3, 0], [3, 4, 5]]),)
+        for right in (np.ones((3, 2), np.float32), _spoilt(np.ones((3, 2), np.float32), (1, 0), np.inf))
+        for place, value in (((1, 1), np.nan), ((2, 0), np.inf), ((0, 0), np.nan), ((0, 0), 2.0))
+    ),
+    *(
+        Case("SelfAdjointEigV2", [_spoilt(np.float32([[2, 1], [1, 2]]), place, value)], {"compute_v": with_vectors},
+             error="INVALID_ARGUMENT")
+        for place, value in (((0, 0), np.nan), ((1, 0), np.inf))
+        for with_vectors in (False, True)
+    ),
+]  # fmt: skip
+
+
+@suite(NOT_FINITE)
+def test_what_is_not_finite(case: Case, device: str, tf: ModuleType) -> None:
+    """Rows of a triangular system that do not depend on it are solved; there are no eigenvalues."""
+    check(case, device)

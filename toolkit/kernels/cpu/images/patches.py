@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from toolkit.errors import OutOfRangeError, UnimplementedError
+from toolkit.graph import dtypes
 from toolkit.kernels.cpu.common import np, require, require_rank
 from toolkit.kernels.cpu.nn.window import Windows, WindowSpec
 from toolkit.kernels.registry import COMPLEX, REAL, Compute, KernelNode, kernel
@@ -58,7 +59,7 @@ def patch_windows(
     return rank, window, find
 
 
-@kernel("ExtractImagePatches", types={"T": REAL | COMPLEX})
+@kernel("ExtractImagePatches", types={"T": REAL | COMPLEX | {dtypes.bool_}})
 @kernel("ExtractVolumePatches", types={"T": REAL})
 def extract_patches(op: KernelNode) -> Compute:
     """(N, spatial..., C) to (N, out..., window x C): windows in row-major order, channels innermost."""

@@ -116,13 +116,20 @@ def svd(op: KernelNode) -> Compute:
     return compute
 
 
+def _check_hermitian(x: Array) -> None:
+    """Refuse what has no real eigenvalues: of LAPACK's iterations some would end without a word."""
+    check_square(x)
+    is_finite = np.isfinite(np.tril(x)).all()
+    require(is_finite, "Self-adjoint eigen decomposition was not successful. The input might not be valid.")
+
+
 @kernel("SelfAdjointEigV2", "BatchSelfAdjointEigV2")
 def self_adjoint_eig_v2(op: KernelNode) -> Compute:
     """Eigenvalues, rising, and eigenvectors of Hermitian matrices, of which the lower triangle is read."""
     with_vectors = bool(op.attr("compute_v"))
 
     def compute(x: Array) -> tuple[Array, Array]:
-        check_square(x)
+        _check_hermitian(x)
         if not with_vectors:
             return np.linalg.eigvalsh(wide(x)).astype(x.dtype), np.zeros((), x.dtype)
         values, vectors = np.linalg.eigh(wide(x))
@@ -134,7 +141,7 @@ def self_adjoint_eig_v2(op: KernelNode) -> Compute:
 @simple("SelfAdjointEig", "BatchSelfAdjointEig")
 def self_adjoint_eig(x: Array) -> Array:
     """V1: the eigenvalues as a first row above the eigenvectors."""
-    check_square(x)
+    _check_hermitian(x)
     values, vectors = np.linalg.eigh(wide(x))
     return np.concatenate([values[..., None, :], vectors], axis=-2).astype(x.dtype)
 

@@ -78,9 +78,12 @@ def matrix_triangular_solve(op: KernelNode) -> Compute:
         left = np.tril(wide(matrix)) if lower else np.triu(wide(matrix))
         if transposed:
             left = adjoint(left)
-        if (np.einsum("...ii->...i", left) != 0).all():
-            return _solve(left, wide(rhs)).astype(matrix.dtype)
-        return _substitute(left, wide(rhs), lower != transposed).astype(matrix.dtype)
+        right = wide(rhs)
+        # elimination with pivots would spread what is not finite to rows that do not depend on it
+        is_plain = (np.einsum("...ii->...i", left) != 0).all() and np.isfinite(left).all() and np.isfinite(right).all()
+        if is_plain:
+            return _solve(left, right).astype(matrix.dtype)
+        return _substitute(left, right, lower != transposed).astype(matrix.dtype)
 
     return compute
 

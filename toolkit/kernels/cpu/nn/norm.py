@@ -209,9 +209,10 @@ def batch_norm_global_grad(op: KernelNode) -> Compute:
     scaled: bool = op.attr("scale_after_normalization")
 
     def compute(x: Array, mean: Array, variance: Array, gamma: Array, dy: Array) -> tuple[Array, ...]:
-        check_global(op, x, mean, variance, gamma)
+        check_global_grad(op, x, dy, mean, variance, gamma)
         dtype, depth = x.dtype, x.shape[-1]
-        rows, grads = widen(x).reshape(-1, depth), widen(dy).reshape(-1, depth)
+        flat = (math.prod(x.shape[:-1]), depth)
+        rows, grads = widen(x).reshape(flat), widen(dy).reshape(flat)
         inverse = 1 / np.sqrt(widen(variance) + epsilon)
         centered = rows - widen(mean)
         multiplier = inverse * widen(gamma) if scaled else inverse
@@ -224,6 +225,15 @@ def batch_norm_global_grad(op: KernelNode) -> Compute:
         return tuple(p.astype(dtype, copy=False) for p in parts)
 
     return compute
+
+
+def check_global_grad(op: KernelNode, x: Any, dy: Any, *vectors: Any) -> None:
+    """As `check_global`, and the gradient has the input's shape."""
+    check_global(op, x, *vectors)
+    if dy.shape != x.shape:
+        raise InvalidArgumentError(
+            f"backprop must have the input's shape {list(x.shape)}, not {list(dy.shape)}", node=op.name
+        )
 
 
 def check_global(op: KernelNode, x: Any, *vectors: Any) -> None:

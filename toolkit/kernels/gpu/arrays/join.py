@@ -24,7 +24,11 @@ _COPIED = (F32, BF16, F16)
 
 def joined(device: CudaDevice, values: Sequence[GpuArray], axis: int) -> GpuArray:
     """Tensors one behind the other along an axis; their other sizes are equal."""
-    filled = [value for value in values if value.nbytes] or list(values[:1])
+    filled = [value for value in values if value.nbytes]
+    if not filled:
+        shape = list(values[0].shape)
+        shape[axis] = sum(value.shape[axis] for value in values)
+        return device.empty(shape, values[0].dtype)
     if len(filled) == 1:
         return filled[0]
     shape = list(filled[0].shape)

@@ -58,7 +58,8 @@ def _contrast(type: str, index: str, unsigned: bool, bounded: bool) -> SimtKerne
         value = k.add(k.mul(apart, k.load(factor, k.number(0, "i32"))), mean)
         for bound, beyond in zip(bounds, ("olt", "ogt"), strict=False):
             limit = k.load(bound, k.number(0, "i32"))
-            value = k.select(k.compare(beyond, value, limit), limit, value)
+            is_beyond = k.either(k.compare(beyond, value, limit), k.compare("uno", limit, limit))
+            value = k.select(is_beyond, limit, value)  # NaN as a bound is the result
         k.store(y, i, k.convert(value, made))
     return k.finish()
 

@@ -221,7 +221,9 @@ def finish(type: str, *, symmetric: bool, with_u: bool, with_v: bool) -> SimtKer
     if into_v is not None:
         with k.loop(k.thread, k.mul(n, n), BLOCK) as j:
             column, row = k.div(j, n), k.rem(j, n)
-            k.store(into_v, square.at(row, k.load(ranks, column), n), k.load(v, square.at(column, row, n)))
+            odd = k.mul(k.load(scale, k.block_index), zero_float)  # NaN where something is not finite
+            found = k.add(k.load(v, square.at(column, row, n)), odd)
+            k.store(into_v, square.at(row, k.load(ranks, column), n), found)
     return k.finish()
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from toolkit.kernels.cpu.nn.norm import check_global
+from toolkit.kernels.cpu.nn.norm import check_global, check_global_grad
 from toolkit.kernels.cuda.device import device_of
 from toolkit.kernels.cuda.memory import GpuArray
 from toolkit.kernels.cuda.simt.builder import KernelBuilder
@@ -115,7 +115,7 @@ def batch_norm_global_grad(op: KernelNode) -> Compute:
     scaled = bool(op.attr("scale_after_normalization"))
 
     def compute(x: GpuArray, mean: GpuArray, variance: GpuArray, gamma: GpuArray, dy: GpuArray) -> tuple[GpuArray, ...]:
-        check_global(op, x, mean, variance, gamma)
+        check_global_grad(op, x, dy, mean, variance, gamma)
         type, depth = TYPES[x.dtype.name], x.shape[-1]
         dx, rows = device.empty(x.shape, x.dtype), x.size // max(depth, 1)
         sums = device.empty((rows, 2, depth), np.float32)

@@ -79,6 +79,8 @@ def _reduce(
     if not any(reduced for _, reduced in runs):
         runs.append((1, True))
     count = math.prod(size for size, reduced in runs if reduced)
+    if not count:  # each result is that of no numbers, whatever the order of dimensions
+        runs = [(math.prod(size for size, reduced in runs if not reduced), False), (0, True)]
     left: Sequence[GpuArray] = [x]
     partial = False
     while True:
