@@ -8,12 +8,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from toolkit.client import array_ops, linalg_ops, math_ops, nn_ops, ops, random_ops
-from toolkit.client.control_flow import cond, while_loop
-from toolkit.client.convert import constant, convert_to_tensor
-from toolkit.client.scopes import name_scope
-from toolkit.client.tensor import Tensor
-from toolkit.client.tensor_array import TensorArray
+from toolkit.client import ops
+from toolkit.client.arrays import array_ops
+from toolkit.client.construction.convert import constant, convert_to_tensor
+from toolkit.client.construction.scopes import name_scope
+from toolkit.client.construction.tensor import Tensor
+from toolkit.client.flow.control_flow import cond, while_loop
+from toolkit.client.flow.tensor_array import TensorArray
+from toolkit.client.linalg import linalg_ops
+from toolkit.client.math import math_ops
+from toolkit.client.nn import nn_ops
+from toolkit.client.random import random_ops
 from toolkit.graph import dtypes
 
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from toolkit.client import array_ops, math_ops, ops
-from toolkit.client.control_flow import Assert, cond, while_loop
-from toolkit.client.convert import constant, convert_to_tensor
-from toolkit.client.scopes import control_dependencies, name_scope
-from toolkit.client.tensor import Tensor
-from toolkit.client.tensor_array import TensorArray
+from toolkit.client import ops
+from toolkit.client.arrays import array_ops
+from toolkit.client.construction.convert import constant, convert_to_tensor
+from toolkit.client.construction.scopes import control_dependencies, name_scope
+from toolkit.client.construction.tensor import Tensor
+from toolkit.client.flow.control_flow import Assert, cond, while_loop
+from toolkit.client.flow.tensor_array import TensorArray
+from toolkit.client.math import math_ops
 from toolkit.errors import ArgumentValueError, OperandTypeError
 from toolkit.graph import dtypes
 
