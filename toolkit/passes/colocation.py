@@ -328,11 +328,15 @@ class _Grouper:
         """Stay with references and resources that come in."""
         if node.op in UNBOUND_CALLS or node.op in self.graph.library:
             return
+        wanted = node.input_types
         for position, (src, index) in enumerate(node.inputs):
-            given = src.output_types[index]
+            types = src.output_types
+            if index >= len(types) or position >= len(wanted):
+                continue  # told to whoever runs it
+            given = types[index]
             if given is dtypes.resource:
                 self._follow(node, src, f"uses the resource of '{src.name}'")
-            elif given.is_ref and node.input_types[position].is_ref:
+            elif given.is_ref and wanted[position].is_ref:
                 self._follow(node, src, f"takes a reference to '{src.name}'")
 
 

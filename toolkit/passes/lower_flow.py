@@ -37,11 +37,14 @@ def lower_flow(graph: Graph, is_runnable: Callable[[Node], bool]) -> Graph:
     if not all(_is_movable(graph, ref, is_runnable, seen) for node in graph for ref in functions_of(node)):
         return graph
     work = graph
+    had = frozenset(node.name for node in graph.nodes)
     for _ in range(_DEPTH):  # what is inlined may have some, too
         work = InlineFunctions().apply(LowerControlFlow().apply(work).graph).graph
         if not any(node.op in _LOWERED or called(node) is not None for node in work):
+            if not all(is_runnable(node) for node in work if node.op == "ToBool" and node.name not in had):
+                return graph  # a number or a text decides
             _part(work)
-            _shorten(work, frozenset(node.name for node in graph.nodes))
+            _shorten(work, had)
             return work
     return graph
 

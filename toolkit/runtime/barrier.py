@@ -34,6 +34,8 @@ def run_together(parts: Mapping[str, Callable[[], None]], cancel: Callable[[], N
                 errors.append(error)
             cancel()
 
+    if not parts:  # nothing was asked for
+        return
     first, *others = parts
     waits = [start(name, functools.partial(run_one, parts[name])) for name in others]
     run_one(parts[first])

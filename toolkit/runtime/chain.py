@@ -68,7 +68,7 @@ class Chain:
     def of(executors: Sequence[object]) -> Chain | None:
         """The executors of a step; None where some of them do not wait, or have a memory of their own."""
         found = [each for each in executors if isinstance(each, SegmentedExecutor)]
-        return Chain(found) if len(found) == len(executors) else None
+        return Chain(found) if found and len(found) == len(executors) else None
 
     def fits(self, probe: Probe | None) -> bool:
         """Whether one thread runs a step as fast as several would."""

@@ -152,6 +152,7 @@ CASES = [
         for axis in (0, 1, -1)
     ),
     Case("Pack", [[F(1), F(2)]]),
+    Case("Pack", [[f(2, 0), f(2, 0)]], {"axis": 1}),
     Case("Pack", [[f(2), f(3)]], error=BAD),
     Case("Pack", [[f(2), f(2)]], {"axis": 2}, error=BAD),
     *(
@@ -168,6 +169,8 @@ CASES = [
         for it in (np.int32, np.int64)
     ),
     Case("ConcatV2", [[f(0, 3), f(2, 3)], np.int32(0)]),
+    Case("ConcatV2", [[f(2, 0), f(1, 0)], np.int32(0)]),
+    Case("ConcatV2", [[f(0, 2, 0), f(0, 1, 0)], np.int32(1)]),
     Case("ConcatV2", [[f(2, 3), f(2, 2)], np.int32(0)], error=BAD),
     Case("ConcatV2", [[f(2, 3), f(2)], np.int32(0)], error=BAD),
     Case("ConcatV2", [[f(2, 3), f(2, 3)], np.int32(2)], error=BAD),

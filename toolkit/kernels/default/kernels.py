@@ -16,7 +16,7 @@ _COPIED = ("Const",)
 _HANDED_ON = (
     "Identity", "StopGradient", "PreventGradient", "Snapshot", "IdentityN", "NoOp", "ControlTrigger",
     "Placeholder", "PlaceholderV2", "PlaceholderWithDefault", "_Arg", "_DeviceArg", "_Retval", "_DeviceRetval",
-    "HostConst", "_HostSend", "_HostRecv",
+    "HostConst", "_HostSend",
 )  # fmt: skip
 
 

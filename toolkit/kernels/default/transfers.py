@@ -7,19 +7,20 @@ is handed over, and the receiver copies it into its own memory.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from toolkit.errors import GraphmillError, InternalError
 from toolkit.graph.device import DeviceSpec
 from toolkit.kernels import device_types
-from toolkit.kernels.arrivals import hand_over
+from toolkit.kernels.arrivals import Wait, hand_over
 from toolkit.kernels.boundary import Boundary
 from toolkit.kernels.context import DEAD, Done, StepContext
 from toolkit.kernels.cpu.flow.framework import transfer_keys
 from toolkit.kernels.device_memory import CopiesAcross, CopiesLater, DeviceArray, DeviceMemory
 from toolkit.kernels.registry import DEFAULT, Compute, KernelNode, Kind, kernel
 
-TRANSFERS = ("_Send", "_Recv")
+TRANSFERS = ("_Send", "_Recv", "_HostRecv")
 
 
 @kernel("_Send", kind=Kind.STATEFUL, device=DEFAULT)
@@ -83,6 +84,55 @@ def recv(op: KernelNode) -> Compute:
         step.rendezvous.recv_async(key_of(step.frame_iter), arrived)
 
     return compute
+
+
+@kernel("_HostRecv", kind=Kind.ASYNC, device=DEFAULT)
+def host_recv(op: KernelNode) -> Compute:
+    """`done` gets the value in host memory: another device of the same type has handed over a tensor of its own."""
+    key_of = transfer_keys(op)
+
+    def compute(step: StepContext, done: Done) -> None:
+        def arrived(value: Any, is_dead: bool, error: BaseException | None) -> None:
+            if is_dead:
+                done(DEAD)
+            elif error is not None:
+                done(error)
+            elif not isinstance(value, DeviceArray):
+                done(value)
+            else:
+                try:
+                    wait = _begin_copy_out(value)
+                except Exception as failed:
+                    done(failed)
+                else:
+                    hand_over(value.memory, wait, _Arriving(done))
+
+        step.rendezvous.recv_async(key_of(step.frame_iter), arrived)
+
+    return compute
+
+
+def _begin_copy_out(value: DeviceArray) -> Wait:
+    memory = value.memory
+    if isinstance(memory, CopiesLater):
+        return memory.begin_copy_out(value)
+    return partial(memory.copy_out, value)
+
+
+class _Arriving:
+    """Who waits for what arrives in host memory."""
+
+    __slots__ = ("_done",)
+
+    def __init__(self, done: Done):
+        self._done = done
+
+    def __call__(self, value: Any) -> None:
+        self._done(value)
+
+    def failed(self, error: BaseException) -> None:
+        """The copy, or what was to be copied, did not come about."""
+        self._done(error)
 
 
 def _partner(op: KernelNode, end: str) -> DeviceMemory | None:

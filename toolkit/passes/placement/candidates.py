@@ -44,7 +44,7 @@ class Candidates:
             if known is not None:
                 return known
         key = (
-            node.op, tuple(t.enum for t in node.output_types), tuple(t.enum for t in node.input_types),
+            node.op, tuple(t.enum for t in node.output_types), tuple(t.enum for t in node.input_types), _held(node),
             "[]" if kind is not None and not kind.names_functions else repr(functions_of(node)),
         )  # fmt: skip
         found = self._kernels.get(key)
@@ -127,3 +127,16 @@ class Candidates:
 
     def _fits(self, node: Node) -> bool:
         return bool(self.set.matching(DeviceSpec.parse(node.device)))
+
+
+def _held(node: Node) -> tuple[Any, ...]:
+    """What the types of a node's tensors do not tell: of which types a handle is that it makes or takes."""
+    op_def = node.graph.find_op_def(node.op)
+    if op_def is None:
+        return ()
+    found = (node.attr_or(name, None) for name, attr in op_def.attrs.items() if attr.type in _TYPES)
+    return tuple(tuple(each) if isinstance(each, list) else each for each in found)
+
+
+#: what the attributes are called that hold types
+_TYPES = ("type", "list(type)")
