@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from toolkit import client as gm
-from toolkit.client import functional_flow
+from toolkit.client.flow import functional_flow
 from toolkit.graph import dtypes
 from toolkit.graph.node import Output
 from toolkit.kernels.cuda import settings
