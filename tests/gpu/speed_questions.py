@@ -38,7 +38,7 @@ def _microseconds(gpu: CudaDevice, run: Callable[[], None]) -> float:
 def _attention(gpu: CudaDevice) -> str:
     """The encoder's: 8 images, 12 heads, 128 tokens of 64 numbers; and of 512 tokens."""
     from toolkit.kernels.cuda.nn.flash_launch import launch_flash
-    from toolkit.kernels.gpu import attention_parts
+    from toolkit.kernels.gpu.nn import attention_parts
 
     said: list[str] = []
     before = allow_tf32(True)

@@ -188,8 +188,8 @@ _KNOWN = {
     ("cuda/device.py", "open"): "a GPU, by its number",
     ("cuda/driver/fake.py", "open"): "a GPU, by its number",
     ("default/transfers.py", "abort"): "a transfer, whose step ends",
-    ("gpu/cross_entropy.py", "walk"): "the numbers of a row",
-    ("gpu/softmax.py", "walk"): "the numbers of a row",
+    ("gpu/nn/cross_entropy.py", "walk"): "the numbers of a row",
+    ("gpu/nn/softmax.py", "walk"): "the numbers of a row",
     ("index.py", "get_data"): "a table that is part of the package",
 }
 
