@@ -129,6 +129,42 @@ def test_what_is_being_copied_is_nobody_s_own(gpu: CudaDevice, count: int) -> No
     assert sys.getrefcount(array) == alone + 1  # the last copy's
 
 
+def test_what_another_gpu_has_copied_is_given_back(gpu: CudaDevice) -> None:
+    """Nobody asks this device for anything behind the copy."""
+    source = gpu.memory.copy_in(_numbers(LARGE))
+    there = device(1).copied(source)
+    del source
+    gpu.context.synchronize()
+    assert gpu.pool.budget.in_use == 0 and there.nbytes
+
+
+def test_where_memory_is_short_copies_of_other_gpus_are_waited_for() -> None:
+    with choose.using(FakeDriver(2, memory=4 << 20)):
+        gpu, other = device(0), device(1)
+        for _ in range(3):
+            there = other.copied(gpu.empty((3 << 20,), np.int8))
+            del there
+
+
+def test_two_threads_wait_for_what_another_gpu_copies(gpu: CudaDevice, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One of them finds that the other has let the tensor go, which still was there when it began to wait."""
+    other, synchronize = device(1), FakeContext.synchronize
+    there = other.copied(gpu.memory.copy_in(_numbers(LARGE)))
+
+    def meanwhile(self: FakeContext, what: Any = None) -> None:
+        if what is gpu.copy_out_stream:
+            monkeypatch.setattr(FakeContext, "synchronize", synchronize)
+            gpu._transfers._is_busy = True  # pyright: ignore[reportPrivateUsage] -- by a copy to the host, say
+            thread = threading.Thread(target=gpu.synchronize)
+            thread.start()
+            thread.join()
+        synchronize(self, what)
+
+    monkeypatch.setattr(FakeContext, "synchronize", meanwhile)
+    gpu.synchronize()
+    assert there.nbytes and gpu.pool.budget.in_use == 0
+
+
 def test_what_is_fetched_is_what_it_was_then(gpu: CudaDevice) -> None:
     array = gpu.memory.copy_in(_numbers(LARGE))
     wait = gpu.memory.begin_copy_out(array)

@@ -18,7 +18,7 @@ from collections import deque
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 from toolkit.errors import ResourceExhaustedError
 from toolkit.kernels.cuda.driver.base import Context, Event, OutOfDeviceMemory, Stream
@@ -74,6 +74,14 @@ class Block:
         self._pool.returned.append((self._chunk, self._events, next(self._pool.tickets)))
 
 
+class Lender(Protocol):
+    """Who holds tensors until others have copied them."""
+
+    def let_go(self, *, wait: bool = False) -> None:
+        """Let those go that are copied; all, where that is waited for."""
+        ...
+
+
 @dataclass(slots=True)
 class Budget:
     """What a device's pools have together.
@@ -107,6 +115,7 @@ class Pool:
 
     Attributes:
         returned: blocks that were given back: chunk, events of other streams, ticket.
+        held: tensors that nobody but other devices uses; None where there is no such thing.
         tickets: numbers of moments. What was put into the compute stream before a ticket is done when an event is
             that was recorded behind it.
     """
@@ -119,6 +128,7 @@ class Pool:
         self._grows = grows
         self._lock = threading.Lock() if parent is None else parent._lock
         self.returned: deque[tuple[Chunk, list[Event] | None, int]] = deque()
+        self.held: Lender | None = None
         self.tickets: Iterator[int] = itertools.count(1) if parent is None else parent.tickets
         self._regions: dict[int, Chunk] = {}  # by address, the first chunk
         self._sizes: dict[int, int] = {}  # of regions
@@ -165,6 +175,8 @@ class Pool:
 
     def collect(self) -> None:
         """Take back what was returned; allocations do so, too."""
+        if self.held is not None and not self._private:  # while a graph is recorded nothing may be asked
+            self.held.let_go()
         with self._lock:
             self._take_back()
 
@@ -350,6 +362,9 @@ class Pool:
         """Wait for the other streams that use chunks which were given back."""
         if self._is_recording or self._private:
             return
+        if self.held is not None:
+            self.held.let_go(wait=True)
+            self._take_back()
         for _, events, _ in self._waiting:
             for event in events:
                 self._context.synchronize(event)

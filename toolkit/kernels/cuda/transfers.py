@@ -7,13 +7,13 @@ its memory is nobody else's, and nobody takes it for his own and changes it in p
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from toolkit.kernels.cuda.driver.base import Context, Event, Stream
+from toolkit.kernels.cuda.held import Held
 from toolkit.kernels.cuda.memory import GpuArray
 from toolkit.kernels.cuda.pool import Pool
 from toolkit.kernels.cuda.staging import SECTION, Buffers, Ring
@@ -44,7 +44,7 @@ class Transfers:
         self._buffers = Buffers(context)
         self._spare: list[Event] = []
         self._reached = 0  # the last ticket (`Pool.tickets`) of which everything before it is done
-        self._held: deque[tuple[Event, GpuArray]] = deque()  # what other devices copy from here
+        self._held = pool.held = Held(context)
         self._is_busy = False  # whether there may be work in the streams of what is large
 
     def copy_in(self, made: GpuArray, raw: Array) -> None:
@@ -143,13 +143,8 @@ class Transfers:
         done = source._context.event()
         source._context.record(done, stream)
         self._context.wait(self._compute, done)
-        source._hold(array, done)
+        source._held.hold(array, done)
         source._is_busy = True
-
-    def _hold(self, array: GpuArray, until: Event) -> None:
-        while self._held and self._context.done(self._held[0][0]):
-            self._held.popleft()
-        self._held.append((until, array))
 
     def synchronize(self) -> None:
         """Wait until everything is done, computing included."""
@@ -158,10 +153,8 @@ class Transfers:
         if self._is_busy:
             self._is_busy = False
             self._context.synchronize(self.into)
-            held = len(self._held)
             self._context.synchronize(self.out)
-            for _ in range(held):
-                self._held.popleft()
+            self._held.let_go()
         self._reached = max(self._reached, ticket)
 
     def _behind_its_memory(self, made: GpuArray, stream: Stream) -> None:
