@@ -48,7 +48,7 @@ from toolkit.kernels.gpu.reductions.segment_kernels import (
     sorted_ids,
 )
 from toolkit.kernels.gpu.registering import gpu_kernel
-from toolkit.kernels.gpu.sparse.basic import matrix_kernels as kernels
+from toolkit.kernels.gpu.sparse import matrix_kernels as kernels
 from toolkit.kernels.registry import Compute, KernelNode
 from toolkit.kernels.sparse_matrix import CsrMatrix, matrix_of, matrix_shape
 from toolkit.kernels.tensor_space import TensorSpace, space_at
