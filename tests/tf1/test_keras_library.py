@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import importlib
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
-from toolkit.tensorflow import keras_library
+from toolkit.tensorflow import importer, keras_library, modules, names
 
 _PROGRAM = """
 from toolkit.tensorflow import importer
@@ -66,3 +69,24 @@ def test_names_of_modules() -> None:
     names = ["keras", "python.keras.layers", "contrib.keras.api.keras.utils", "keras_style", "nn.keras", ""]
     found = ["keras", "keras.layers", "keras.utils", "", "", ""]
     assert [keras_library.name_of(each) for each in names] == found
+
+
+def test_what_needs_no_keras() -> None:
+    keras: Any = modules.module("keras")
+    assert keras.initializers.Zeros is names.find("zeros_initializer")
+    assert keras.initializers.he_normal is names.find("initializers.he_normal")
+    given = keras.initializers.RandomUniform(seed=3).get_config()
+    assert given == {"minval": -0.05, "maxval": 0.05, "seed": 3, "dtype": "float32"}
+    with importer.installed():
+        regularizers = importlib.import_module("tensorflow.python.keras.regularizers")
+    made = regularizers.L1L2.from_config(keras.regularizers.l1_l2(0.5).get_config())
+    assert isinstance(made, keras.regularizers.Regularizer) and (made.l1, made.l2) == (0.5, 0.01)
+
+
+def test_categories_as_numbers() -> None:
+    to_categorical: Any = names.find("keras.utils.to_categorical")
+    np.testing.assert_array_equal(to_categorical([0, 2]), np.float32([[1, 0, 0], [0, 0, 1]]))
+    assert to_categorical([0, 2]).dtype == np.float32 and to_categorical([[1], [0]], dtype="int64").dtype == np.int64
+    assert to_categorical([[1], [0]]).shape == (2, 2) and to_categorical([[0, 1]], 3).shape == (1, 2, 3)
+    with pytest.raises(IndexError):
+        to_categorical([3], 3)

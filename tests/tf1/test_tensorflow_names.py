@@ -116,8 +116,8 @@ def test_a_name_that_is_not_there_is_one_line() -> None:
 
 
 def test_a_name_of_tensorflow_that_is_not_here_says_so() -> None:
-    with pytest.raises(AttributeError, match=r"tf\.keras is not here: Keras"):
-        _ = tf.keras
+    with pytest.raises(AttributeError, match=r"tf\.keras\.layers is not here: Keras"):
+        _ = tf.keras.layers
 
 
 def test_deprecated_names_warn_once(caplog: pytest.LogCaptureFixture) -> None:

@@ -14,6 +14,7 @@ FAMILIES = (
     "math",
     "arrays",
     "variables",
+    "keras",
     "nn",
     "images",
     "signals",

@@ -23,6 +23,10 @@ ALIASES: dict[str, str] = {
     "python.util.deprecation.deprecated_args": "contrib.framework.deprecated_args",
     "nn.bidirectional_rnn": "nn.static_bidirectional_rnn", "is_numeric_tensor": "debugging.is_numeric_tensor",
 } | {
+    f"keras.initializers.{name}": f"initializers.{other}"
+    for name, other in {"Zeros": "zeros", "Ones": "ones", "Constant": "constant", "Orthogonal": "orthogonal",
+                        "VarianceScaling": "variance_scaling"}.items()
+} | {
     f"train.experimental.{name}": f"mixed_precision.{name}"
     for name in ("LossScale", "FixedLossScale", "DynamicLossScale", "MixedPrecisionLossScaleOptimizer",
                  "enable_mixed_precision_graph_rewrite", "disable_mixed_precision_graph_rewrite")
@@ -45,6 +49,8 @@ CURRENT = frozenset({"train.Server"})
 
 #: an internal module to the public modules ("" is the root) in which its names are looked for, in this order
 SEARCHED: dict[str, tuple[str, ...]] = {
+    "keras.initializers": ("initializers",), "python.keras.initializers": ("keras.initializers",),
+    "python.keras.regularizers": ("keras.regularizers",),
     "python.framework.graph_util_impl": ("graph_util",), "python.pywrap_tensorflow": ("train",),
     "python.framework.tensor_conversion_registry": ("",),
     "python.estimator.estimator": ("estimator",), "python.estimator.model_fn": ("estimator",),
