@@ -75,7 +75,7 @@ def test_what_needs_no_keras() -> None:
     keras: Any = modules.module("keras")
     assert keras.initializers.Zeros is names.find("zeros_initializer")
     assert keras.initializers.he_normal is names.find("initializers.he_normal")
-    given = keras.initializers.RandomUniform(seed=3).get_config()
+    given: Any = keras.initializers.RandomUniform(seed=3).get_config()
     assert given == {"minval": -0.05, "maxval": 0.05, "seed": 3, "dtype": "float32"}
     with importer.installed():
         regularizers = importlib.import_module("tensorflow.python.keras.regularizers")
@@ -85,7 +85,7 @@ def test_what_needs_no_keras() -> None:
 
 def test_categories_as_numbers() -> None:
     to_categorical: Any = names.find("keras.utils.to_categorical")
-    np.testing.assert_array_equal(to_categorical([0, 2]), np.float32([[1, 0, 0], [0, 0, 1]]))
+    assert to_categorical([0, 2]).tolist() == [[1, 0, 0], [0, 0, 1]]
     assert to_categorical([0, 2]).dtype == np.float32 and to_categorical([[1], [0]], dtype="int64").dtype == np.int64
     assert to_categorical([[1], [0]]).shape == (2, 2) and to_categorical([[0, 1]], 3).shape == (1, 2, 3)
     with pytest.raises(IndexError):

@@ -63,11 +63,11 @@ class L1L2(Regularizer):
         return cls(**config)
 
 
-def l1(l: float = 0.01) -> L1L2:  # noqa: E741  # TensorFlow's name
+def l1(l: float = 0.01) -> L1L2:  # TensorFlow's name
     return L1L2(l1=l)
 
 
-def l2(l: float = 0.01) -> L1L2:  # noqa: E741  # TensorFlow's name
+def l2(l: float = 0.01) -> L1L2:  # TensorFlow's name
     return L1L2(l2=l)
 
 
