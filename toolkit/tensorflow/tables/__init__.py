@@ -49,4 +49,5 @@ FAMILIES = (
     "contrib_images",
     "graph_editor",
     "contrib_math",
+    "contrib_graphs",
 )
