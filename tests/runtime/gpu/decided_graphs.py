@@ -243,6 +243,73 @@ def growing_lists(x: Any) -> Any:
     return [y, total, *gm.ops.tensor_list_pop_back(held, shape, element_dtype=gm.float32)[1:]]
 
 
+def growing_arrays(x: Any) -> Any:
+    """An array without a size, as one tensor behind the loop: what treats each row by itself follows."""
+    made = gm.TensorArray(gm.float32, size=0, dynamic_size=True)
+    _, y, made = gm.while_loop(
+        lambda i, y, made: large(y, 0.3), lambda i, y, made: [i + 1, y * 0.75, made.write(i, y)],
+        [gm.constant(0), x, made],
+    )  # fmt: skip
+    return [y, made.size(), gm.transpose(made.stack(), [1, 0, 2]) * 2.0 + gm.constant([1.0, 2.0, 3.0])]
+
+
+def growing_arrays_read(x: Any) -> Any:
+    """Elements are read in the loop that writes them, and the last one behind it."""
+    made = gm.TensorArray(gm.float32, size=1, dynamic_size=True, clear_after_read=False).write(0, x)
+    _, y, made = gm.while_loop(
+        lambda i, y, made: large(y, 0.3), lambda i, y, made: [i + 1, made.read(i) * 0.75, made.write(i + 1, y)],
+        [gm.constant(0), x, made],
+    )  # fmt: skip
+    return [y, made.size(), made.read(made.size() - 1)]
+
+
+def growing_arrays_with_a_size(x: Any) -> Any:
+    """An array that has more elements than are written, and may grow."""
+    written = gm.TensorArray(gm.float32, 9, dynamic_size=True, clear_after_read=False, element_shape=[4, 3])
+    i, y, rows = gm.while_loop(
+        lambda i, y, rows: gm.ops.logical_and(large(y, 0.2), i < 8),
+        lambda i, y, rows: [i + 1, y * 0.75, rows.write(i, y)],
+        [gm.constant(0), x, written],
+    )
+    return [i, y, rows.read(0), rows.stack()]
+
+
+def growing_arrays_of_numbers(x: Any) -> Any:
+    """Whole numbers and truth values are elements, too."""
+    numbers, truths = (gm.TensorArray(dtype, size=0, dynamic_size=True) for dtype in (gm.int32, gm.bool))
+
+    def body(i: Any, y: Any, numbers: Any, truths: Any) -> list[Any]:
+        best = gm.argmax(y, 1, output_type=gm.int32)
+        return [i + 1, y * 0.75, numbers.write(i, best + i), truths.write(i, y > 0.5)]
+
+    _, _, numbers, truths = gm.while_loop(
+        lambda i, y, *_: large(y, 0.3), body, [gm.constant(0), x, numbers, truths]
+    )  # fmt: skip
+    return [numbers.stack(), gm.reduce_any(truths.stack(), 2)]
+
+
+def growing_lists_by_place(x: Any) -> Any:
+    """A While writes behind the end of a list, and what it wrote is one tensor."""
+    made = TensorListArray(gm.float32, size=0, dynamic_size=True, element_shape=[4, 3])
+    _, y, made = functional_flow.while_loop(
+        lambda i, y, made: large(y, 0.3), lambda i, y, made: [i + 1, y * 0.75, made.write(i, y)],
+        [gm.constant(0), x, made],
+    )  # fmt: skip
+    return [y, gm.softmax(made.stack())]
+
+
+def growing_lists_as_tensors(x: Any) -> Any:
+    """Elements that are pushed to a list without a limit, and how many they are."""
+    shape = gm.constant([4, 3])
+    history = gm.ops.empty_tensor_list(shape, gm.constant(-1), element_dtype=gm.float32)
+    _, y, held = functional_flow.while_loop(
+        lambda i, y, held: large(y, 0.2),
+        lambda i, y, held: [i + 1, y * 0.75, gm.ops.tensor_list_push_back(held, y)],
+        [gm.constant(0), x, history],
+    )
+    return [y, gm.ops.tensor_list_stack(held, shape, element_dtype=gm.float32), gm.ops.tensor_list_length(held)]
+
+
 def known_at_first(x: Any) -> Any:
     """Numbers of the host that are known in the first of a few iterations, and follow from tensors in the others."""
 
@@ -260,7 +327,8 @@ GRAPHS: dict[str, Callable[[Any], Any]] = {
         counter_as_a_tensor, while_of_functions, if_of_functions, case_of_functions, case_of_four, two_predicates,
         first_iterations_by_the_host, lists_in_a_while, lists_in_a_loop, lists_read_in_a_loop, whole_numbers, drawing,
         drawing_before_the_test, arrays_in_a_loop, arrays_read_in_a_loop, growing_lists,
-        known_at_first,
+        known_at_first, growing_arrays, growing_arrays_read, growing_arrays_with_a_size, growing_arrays_of_numbers,
+        growing_lists_by_place, growing_lists_as_tensors,
     )
 }  # fmt: skip
 FED = [X, X * 0.01, X * 2 + 0.5, np.abs(X), -np.abs(X), X * 1.5]

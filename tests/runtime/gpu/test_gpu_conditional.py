@@ -18,7 +18,7 @@ from toolkit import Session
 from toolkit import client as gm
 from toolkit.client.flow import functional_flow
 from toolkit.client.flow.tensor_list_array import TensorListArray
-from toolkit.compiler.backends.cuda.conditionals import arrays as conditional_arrays
+from toolkit.compiler.backends.cuda.conditionals import array_kernels as conditional_arrays
 from toolkit.compiler.backends.cuda.conditionals import growing as conditional_growing
 from toolkit.compiler.backends.cuda.conditionals import lists as conditional_lists
 from toolkit.errors import GraphmillError, InvalidArgumentError
@@ -155,18 +155,6 @@ def test_variables_change_in_place(make: Callable[[Any], Any]) -> None:
 # -- what stays the host's ---------------------------------------------------------------------------------------------
 
 
-def lists(x: Any) -> Any:
-    """An array of the host, which may grow, in a loop that tensors decide."""
-    written = gm.TensorArray(gm.float32, size=9, dynamic_size=True, clear_after_read=False)
-
-    def body(i: Any, y: Any, rows: Any) -> Any:
-        return [i + 1, y * 0.75, rows.write(i, y)]
-
-    i, y, rows = gm.while_loop(lambda i, y, rows: gm.ops.logical_and(large(y, 0.2), i < 8), body,
-                               [gm.constant(0), x, written])  # fmt: skip
-    return [i, y, rows.read(0)]
-
-
 def growing(x: Any) -> Any:
     """A state that has more rows each time."""
     y = gm.while_loop(
@@ -178,16 +166,7 @@ def growing(x: Any) -> Any:
     return y
 
 
-def unbounded(x: Any) -> Any:
-    """A list that does not say how many elements it may have."""
-    history = gm.ops.empty_tensor_list(gm.constant([4, 3]), gm.constant(-1), element_dtype=gm.float32)
-    y, held = functional_flow.while_loop(
-        lambda y, held: large(y), lambda y, held: [y * 0.5, gm.ops.tensor_list_push_back(held, y)], [x, history]
-    )
-    return [y, gm.ops.tensor_list_length(held)]
-
-
-@pytest.mark.parametrize("make", [lists, growing, unbounded], ids=lambda make: make.__name__)
+@pytest.mark.parametrize("make", [growing], ids=lambda make: make.__name__)
 def test_what_the_host_must_do_it_does(make: Callable[[Any], Any]) -> None:
     steps = Steps(make)
     for x in (X, X * 1.5, X * 2):

@@ -16,13 +16,20 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.compiler.layers import normal
 from tests.kernels.cuda.assembler import assembled
+from tests.runtime.gpu import decided_graphs
 from tests.runtime.gpu.decided_graphs import X, large
 from tests.runtime.gpu.learning_graphs import COUNTED, GRAPHS, trained, weights
 from tests.runtime.gpu.test_gpu_conditional import CPU, GPU, Steps
 from toolkit import client as gm
 from toolkit.client.flow import functional_flow
-from toolkit.compiler.backends.cuda.conditionals import arrays as conditional_arrays
+from toolkit.client.flow.tensor_list_array import TensorListArray
+from toolkit.client.layers.core import Dense
+from toolkit.client.recurrent import rnn_cell
+from toolkit.client.seq2seq import decoder, helpers
+from toolkit.compiler.backends.cuda.conditionals import array_kernels as conditional_arrays
+from toolkit.compiler.backends.cuda.conditionals import growing as conditional_growing
 from toolkit.compiler.backends.cuda.conditionals import nodes as conditional_nodes
 from toolkit.compiler.backends.cuda.conditionals.list_uses import Capacity
 from toolkit.errors import InvalidArgumentError
@@ -70,6 +77,96 @@ def test_a_list_that_was_too_small_changes_nothing(name: str, monkeypatch: pytes
             assert one.tobytes() == other.tobytes() and one.dtype == other.dtype
     assert steps.notes == [] and not beside.replays
     assert repeats.count == 2 and steps.replays == len(SCALES) - 1, "two recordings were too small"
+
+
+@pytest.mark.parametrize("name", ["growing_arrays", "growing_lists_by_place", "growing_lists_as_tensors"])
+def test_what_grows_beyond_its_memory_is_recorded_anew(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tensors as long as the loop ran come back as long, whatever there is memory for."""
+    repeats = Repeats(monkeypatch)
+    make = decided_graphs.GRAPHS[name]
+    steps, beside = Steps(make), Steps(make, version=OLD)
+    for scale in SCALES:
+        found, wanted = steps.run(GPU, X * scale), beside.run(GPU, X * scale)
+        for one, other in zip(found, wanted, strict=True):
+            assert one.shape == other.shape and one.tobytes() == other.tobytes() and one.dtype == other.dtype
+    assert steps.notes == [] and repeats.count == 2 and steps.replays == len(SCALES) - 1
+
+
+def _decoded(x: Any) -> Any:
+    """A greedy decoder: its loop ends where all sentences do, and what it gives is as long."""
+
+    def numbers(shape: Any, *_: Any, **__: Any) -> Any:
+        return gm.constant(normal(*map(int, shape), seed=4))
+
+    cell, words = rnn_cell.GRUCell(3, kernel_initializer=numbers), gm.constant(normal(3, 3, seed=5))
+    layer = Dense(3, use_bias=False, kernel_initializer=numbers)
+    helper = helpers.GreedyEmbeddingHelper(words, gm.constant([1, 1, 1, 1]), 0)
+    outputs, _, lengths = decoder.dynamic_decode(
+        decoder.BasicDecoder(cell, helper, x, output_layer=layer), maximum_iterations=20
+    )
+    return [outputs.rnn_output, outputs.sample_id, lengths]
+
+
+def test_a_greedy_decoder_is_one_launch() -> None:
+    steps, lengths = Steps(_decoded), set[int]()
+    for scale in (0.5, 3.0, -4.0, -1.0, 9.0):
+        steps.compare(X * np.float32(scale))
+        lengths.add(steps.run(GPU, X * np.float32(scale))[1].shape[1])
+    assert steps.notes == [] and steps.replays == 2 * 5 - 1 and len(lengths) > 1
+
+
+def _summed(x: Any) -> Any:
+    return [gm.reduce_sum(_grown(x).stack(), [0])]
+
+
+def _beside_another(x: Any) -> Any:
+    return [gm.concat([_grown(x).stack(), gm.expand_dims(x, 0)], 0)]
+
+
+def _learned_from(x: Any) -> Any:
+    w = weights()
+    return trained(gm.reduce_mean(gm.square(_grown(gm.matmul(x, w.value())).stack())))
+
+
+def _grown(x: Any) -> Any:
+    made = gm.TensorArray(gm.float32, size=0, dynamic_size=True)
+    return gm.while_loop(
+        lambda i, y, made: large(y, 0.3), lambda i, y, made: [i + 1, y * 0.75, made.write(i, y)],
+        [gm.constant(0), x, made],
+    )[2]  # fmt: skip
+
+
+@pytest.mark.parametrize("make", [_summed, _beside_another, _learned_from], ids=lambda make: make.__name__)
+def test_what_asks_for_the_length_is_the_hosts(make: Any) -> None:
+    steps = Steps(make)
+    for scale in (1.0, 1.5, 3.0, 0.5):
+        steps.compare(X * np.float32(scale))
+    assert steps.notes
+
+
+def _written_again(x: Any) -> Any:
+    """Where one iteration is followed by another, that writes the same element."""
+    made = gm.TensorArray(gm.float32, size=0, dynamic_size=True)
+    body: Any = lambda i, y, made: [i + 1, y * 0.75, made.write(i * 0, y)]  # noqa: E731  as the others are
+    _, y, made = gm.while_loop(lambda i, y, made: large(y), body, [gm.constant(0), x, made])
+    return [y, made.stack()]
+
+
+def _negative(x: Any) -> Any:
+    """Where one iteration is followed by another, that sets an element before the first one."""
+    made = TensorListArray(gm.float32, size=0, dynamic_size=True, element_shape=[4, 3])
+    body: Any = lambda i, y, made: [i + 1, y * 0.75, made.write(i * -1, y)]  # noqa: E731  as the others are
+    _, y, made = functional_flow.while_loop(lambda i, y, made: large(y), body, [gm.constant(0), x, made])
+    return [y, made.stack()]
+
+
+@pytest.mark.parametrize(
+    ("make", "told"),
+    [(_written_again, "already been written to"), (_negative, "Trying to modify element")],
+    ids=["again", "negative"],
+)
+def test_what_an_array_that_grows_refuses_is_an_error_of_the_replay(make: Any, told: str) -> None:
+    Steps(make).refuse_larger(told)
 
 
 def _random_step(seed: int) -> Any:
@@ -327,5 +424,13 @@ def test_kernels_are_assembled(capability: tuple[int, int]) -> None:
     arrays = (conditional_arrays.entry_kernel, conditional_arrays.whole_kernel)
     kernels = [*(of(conditional_arrays.ADD) for of in arrays), conditional_nodes.assertion_kernel()]
     kernels += [conditional_nodes.condition_kernel(wanted, is_checked=True) for wanted in ((), (True,))]
+    kernels += [conditional_arrays.first_kernel()]
+    kernels += [
+        conditional_arrays.entry_kernel(op, grows=True) for op in (conditional_arrays.READ, conditional_arrays.WRITE)
+    ]
+    kernels += [
+        conditional_growing.place_kernel(is_set=is_set, enlarges=enlarges)
+        for is_set, enlarges in ((False, False), (True, False), (True, True))
+    ]
     for kernel in kernels:
         assert assembled(ptx.write(kernel, capability), capability).spills == 0

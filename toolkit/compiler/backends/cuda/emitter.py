@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from toolkit.compiler.backends.cuda.conditionals.list_uses import PUSH, STACK_PUSH, ListUses, note_list, note_stack
+from toolkit.compiler.backends.cuda.conditionals.list_uses import (
+    ARRAY_WRITE,
+    PUSH,
+    SET,
+    STACK_PUSH,
+    ListUses,
+    note_array,
+    note_list,
+    note_stack,
+)
 from toolkit.compiler.backends.cuda.launchers import LAUNCHERS, updates
 from toolkit.compiler.backends.cuda.operations import UpdatesCall
 from toolkit.compiler.backends.cuda.recording.recorded import RecordedFunction
@@ -15,6 +24,11 @@ from toolkit.compiler.ir.block import Block
 from toolkit.compiler.ir.operation import Operation
 from toolkit.compiler.ir.operations.calls import Call
 from toolkit.kernels.cuda.device import CudaDevice
+
+#: what notes how long lists, stacks and arrays become, by the ops that make them longer
+_NOTES: dict[str, Callable[..., None]] = {
+    PUSH: note_list, SET: note_list, STACK_PUSH: note_stack, ARRAY_WRITE: note_array,
+}  # fmt: skip
 
 
 class CudaFunction(KernelFunction):
@@ -73,11 +87,12 @@ class CudaEmitter(CallEmitter):
             self.line(f"{made}, = {launch}({', '.join(map(self.read, operation.inputs))})")
         else:
             super().write_operation(operation)
-            if self._lists is not None and isinstance(operation, Call) and operation.op in (PUSH, STACK_PUSH):
-                note = self.share("f", note_list if operation.op == PUSH else note_stack)
-                held = operation.outputs[0] if operation.op == PUSH else operation.inputs[0]
-                capacity = self.share("k", self._lists.capacity(held))
-                self.line(f"{note}(R, {capacity}, {self.read(held)})")
+            if self._lists is not None and isinstance(operation, Call) and operation.op in _NOTES:
+                held = operation.outputs[0] if operation.op in (PUSH, SET) else operation.inputs[0]
+                capacity = self._lists.capacity(held)
+                if capacity is not None:
+                    note = self.share("f", _NOTES[operation.op])
+                    self.line(f"{note}(R, {self.share('k', capacity)}, {self.read(held)})")
 
     def inner(self, body: Block) -> KernelFunction:
         return CudaEmitter(body, self._device, self._lists).write()

@@ -16,7 +16,7 @@ from toolkit.kernels.registry import COMPLEX, FLOATING, NUMBER
 from toolkit.kernels.stack import Stack
 from toolkit.kernels.tensor_array import TensorArray
 
-_ELEMENTS = FLOATING | COMPLEX | {dtypes.int64}
+_ELEMENTS = FLOATING | COMPLEX | {dtypes.int32, dtypes.int64, dtypes.bool_}
 _FAMILY: dict[str, dict[str, Any]] = {
     "TensorArray": {"dtype": _ELEMENTS}, "TensorArrayWrite": {"T": _ELEMENTS}, "TensorArrayRead": {"dtype": _ELEMENTS},
     "TensorArrayGather": {"dtype": _ELEMENTS}, "TensorArrayScatter": {"T": _ELEMENTS},

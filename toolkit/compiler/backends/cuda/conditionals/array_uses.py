@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from toolkit.compiler.backends.cuda.conditionals.arrays import GRADIENT, MAKE, OF_HOST, SCATTER, WRITE
+from toolkit.compiler.backends.cuda.conditionals.array_kernels import WRITE
+from toolkit.compiler.backends.cuda.conditionals.arrays import CLOSE, GRADIENT, MAKE, SCATTER, SIZE
 from toolkit.compiler.backends.cuda.conditionals.device_numbers import DeviceNumbers
 from toolkit.compiler.ir.block import Block
 from toolkit.compiler.ir.operations.calls import Call, Loop
@@ -39,8 +40,10 @@ class ArrayUses:
 
     def takes(self, call: Call) -> bool:
         """Whether a call makes or takes an array that the device keeps, and looks at it."""
-        if not call.op.startswith(_FAMILY) or call.op in OF_HOST:
+        if not call.op.startswith(_FAMILY) or call.op == CLOSE:
             return False
+        if call.op == SIZE and not self._numbers.is_grown(call.inputs[0]):
+            return False  # the host knows it
         handle = call.outputs[0] if call.op == MAKE else call.inputs[0]
         return self._made.get(handle) in self.shapes
 

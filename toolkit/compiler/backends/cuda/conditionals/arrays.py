@@ -2,46 +2,50 @@
 
 The host does not know which elements an iteration reads and writes, so that the device keeps what the host keeps
 elsewhere: whether an element was written, or read and let go of. A kernel looks at that, and notes what the array would
-have refused (`kernels.cuda.checks`); another one moves the element. An array is put there when it is made, where its
-size and the shape of its elements are known; one that grows stays the host's. So are the arrays of its gradients, for
-the op that asks for one may stand in a loop: what is written to these again is added.
+have refused (`kernels.cuda.checks`); another one moves the element. An array is put there when it is made, where the
+shape of its elements is known. So are the arrays of its gradients, for the op that asks for one may stand in a loop:
+what is written to these again is added.
+
+One that grows has memory for as many elements as runs of the host make likely (`list_uses`), and a count of those that
+there are. A replay that wants more is done again by the host, and the next recording has more.
 """
 
 from __future__ import annotations
 
-import functools
 import weakref
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from toolkit.compiler.backends.cuda.conditionals.array_kernels import (
+    ADD,
+    READ,
+    WRITE,
+    entry_kernel,
+    first_kernel,
+    whole_kernel,
+)
+from toolkit.compiler.backends.cuda.conditionals.bounded import BoundedArray, Places
+from toolkit.compiler.backends.cuda.conditionals.list_uses import Capacity
 from toolkit.compiler.backends.cuda.conditionals.lists import launch_row
-from toolkit.compiler.backends.cuda.conditionals.nodes import as_number
+from toolkit.compiler.backends.cuda.conditionals.nodes import as_number, kept
 from toolkit.errors import UnimplementedError
 from toolkit.graph.shape import Shape
 from toolkit.kernels.cuda.checks import Checks
 from toolkit.kernels.cuda.device import CudaDevice
 from toolkit.kernels.cuda.memory import GpuArray
-from toolkit.kernels.cuda.simt.builder import KernelBuilder
-from toolkit.kernels.cuda.simt.ir import SimtKernel, Value
 from toolkit.kernels.gpu.elementwise import nests
 from toolkit.kernels.gpu.elementwise.nests import NestOperand, NestStep
 from toolkit.kernels.gpu.lists.tensor_array import held_by
-from toolkit.kernels.gpu.primitives.indexing import BLOCK, blocks_for
+from toolkit.kernels.gpu.primitives.indexing import blocks_for
 from toolkit.kernels.tensor_array import TensorArray
 
-MAKE, WRITE, READ = "TensorArrayV3", "TensorArrayWriteV3", "TensorArrayReadV3"
+MAKE = "TensorArrayV3"
 GATHER, SCATTER, GRADIENT = "TensorArrayGatherV3", "TensorArrayScatterV3", "TensorArrayGradV3"
-#: what the host does whatever the device keeps of an array: it looks at no element
-OF_HOST = frozenset({"TensorArraySizeV3", "TensorArrayCloseV3"})
+SIZE, CLOSE = "TensorArraySizeV3", "TensorArrayCloseV3"
 #: what may be done where the device decides
-INSIDE = frozenset({WRITE, READ, GRADIENT, "TensorArraySizeV3"})
-#: a write to an array of gradients
-ADD = "TensorArrayWriteV3 of a gradient"
-_NAMES = {WRITE: "written", READ: "read", ADD: "added"}
-#: words of elements
-_UNSET, _WRITTEN, _CLEARED = 0, 1, 2
+INSIDE = frozenset({WRITE, READ, GRADIENT, SIZE})
 
 
 class ArrayRows(NamedTuple):
@@ -51,33 +55,48 @@ class ArrayRows(NamedTuple):
         rows: the elements; those that were not written are zeros.
         words: int32, one for each; the last one says whether the shape of elements is known.
         gradients: the same of the arrays that are made for its gradients, by their sources.
+        length: int32 [], how many elements there are of one that grows; None of others, which have all.
     """
 
     rows: GpuArray
     words: GpuArray
     gradients: dict[str, ArrayRows]
+    length: GpuArray | None = None
+
+    @property
+    def most(self) -> int:
+        """How many elements there is memory for."""
+        return self.rows.shape[0]
 
 
 _kept: weakref.WeakKeyDictionary[TensorArray, ArrayRows] = weakref.WeakKeyDictionary()
 
 
-def bring(device: CudaDevice, running: Any, handle: Any, shape: tuple[int, ...] | None, sources: Iterable[str]) -> None:
+def bring(
+    device: CudaDevice, running: Any, handle: Any, shape: tuple[int, ...] | None, sources: Iterable[str],
+    capacity: Capacity | None,
+) -> None:  # fmt: skip
     """Have the device keep an array that was just made.
 
     Args:
         shape: of what is written to it, if that is known.
         sources: of the gradients that are asked for.
+        capacity: how many elements it had so far, if it grows where the device decides.
 
     Raises:
-        UnimplementedError: it grows, or nobody knows what its elements are.
+        UnimplementedError: nobody knows what its elements are, or how many.
     """
     array = held_by(running, handle)
-    if array.dynamic or not array.size:
-        raise UnimplementedError(f"{device.node} makes an array that grows or is empty")
+    if array.dynamic and (capacity is None or sources):
+        raise UnimplementedError(f"{device.node} makes an array that grows, of which there are gradients")
+    if not array.dynamic and not array.size:
+        raise UnimplementedError(f"{device.node} makes an array that is empty")
     if array.dtype.kind in "srv":
         raise UnimplementedError(f"{device.node} makes an array of {array.dtype}")
     declared = tuple(array.shape.as_list()) if array.shape.is_fully_defined else None
     size, inner = array.size, shape if declared is None else declared
+    if array.dynamic and capacity is not None:
+        size = max(size, capacity.rows)
     if inner is None:
         raise UnimplementedError(f"{device.node} makes an array whose elements have no known shape")
     words = device.zeros((size + 1,), np.int32)
@@ -90,7 +109,8 @@ def bring(device: CudaDevice, running: Any, handle: Any, shape: tuple[int, ...] 
         return device.zeros((size, *inner), array.dtype.numpy)
 
     gradients = {source: ArrayRows(rows(), device.zeros((size + 1,), np.int32), {}) for source in sources}
-    _kept[array] = ArrayRows(rows(), words, gradients)
+    count = device.full((), np.dtype(np.int32), array.size) if array.dynamic else None
+    _kept[array] = ArrayRows(rows(), words, gradients, count)
 
 
 def gradient(device: CudaDevice, running: Any, made: Any, handle: Any, source: str) -> None:
@@ -108,27 +128,32 @@ def gradient(device: CudaDevice, running: Any, made: Any, handle: Any, source: s
 
 def write(device: CudaDevice, running: Any, handle: Any, index: Any, value: Any, flow: Any) -> Any:
     """Set an element."""
-    array, (rows, words, _) = _found(device, running, handle)
-    _require_element(device, array, rows, value.shape, value)
+    array, held = _found(device, running, handle)
+    _require_element(device, array, held.rows, value.shape, value)
     told = f"TensorArray {array.name}: Could not write to TensorArray index because it has already been"
     if array.aggregates:
-        _add(device, array, rows, words, index, value, f"{told} read.")
+        _add(device, array, held, index, value, f"{told} read.")
         return flow
     place, checks, code = _entry(
-        device, WRITE, words, index, array.size, array.same_shapes, _outside(array), f"{told} written to.",
-        f"{told} read.",
-    )  # fmt: skip
-    launch_row(device, rows, value, place, checks, code, is_set=True)
+        device, WRITE, held, index, array.same_shapes, _outside(array), f"{told} written to.", f"{told} read."
+    )
+    launch_row(device, held.rows, value, place, checks, code, is_set=True)
     return flow
 
 
-def _add(
-    device: CudaDevice, array: TensorArray, rows: GpuArray, words: GpuArray, index: Any, value: GpuArray, told: str
-) -> None:
+def size(device: CudaDevice, running: Any, handle: Any, flow: Any) -> GpuArray:
+    """How many elements an array that grows has."""
+    del flow
+    array, held = _found(device, running, handle)
+    if held.length is None:
+        raise UnimplementedError(f"{device.node} asks for the size of {array.name}, which does not grow")
+    return kept(device.copied(held.length))
+
+
+def _add(device: CudaDevice, array: TensorArray, held: ArrayRows, index: Any, value: GpuArray, told: str) -> None:
     """Set an element, or add to it if it is there."""
-    place, checks, code = _entry(
-        device, ADD, words, index, array.size, array.same_shapes, _outside(array), "", told
-    )  # fmt: skip
+    rows = held.rows
+    place, checks, code = _entry(device, ADD, held, index, array.same_shapes, _outside(array), "", told)
     before = device.empty(value.shape, value.dtype)
     launch_row(device, rows, before, place, checks, code, is_set=False)
     is_there = place.viewed(np.dtype(np.bool_), (), 4), (0,) * value.ndim
@@ -162,16 +187,16 @@ def _outside(array: TensorArray) -> str:
 def read(device: CudaDevice, running: Any, handle: Any, index: Any, flow: Any) -> GpuArray:
     """An element."""
     del flow
-    array, (rows, words, _) = _found(device, running, handle)
+    array, held = _found(device, running, handle)
     told = f"TensorArray {array.name}: Could not read"
     place, checks, code = _entry(
-        device, READ, words, index, array.size, array.clear_after_read, f"TensorArray {array.name}: Tried to read from "
+        device, READ, held, index, array.clear_after_read, f"TensorArray {array.name}: Tried to read from "
         f"an index out of range; array size is: {array.size}", _unknown(array),
         f"{told} an index twice because it was cleared after a previous read (perhaps try setting clear_after_read = "
         "false?).",
     )  # fmt: skip
-    made = device.empty(rows.shape[1:], rows.dtype)
-    launch_row(device, rows, made, place, checks, code, is_set=False)
+    made = device.empty(held.rows.shape[1:], held.rows.dtype)
+    launch_row(device, held.rows, made, place, checks, code, is_set=False)
     return made
 
 
@@ -181,21 +206,40 @@ def _unknown(array: TensorArray) -> str:
 
 def gather(device: CudaDevice, running: Any, handle: Any, indices: Any, flow: Any) -> GpuArray:
     """All elements, or those of some places, as one tensor."""
-    array, (rows, words, _) = _found(device, running, handle)
+    array, held = _found(device, running, handle)
+    if isinstance(indices, Places):
+        return _first(device, array, held, indices)
     places = _places(device, indices)
-    if places == list(range(array.size)):
-        _all(device, READ, array, words, array.clear_after_read)
-        return device.copied(rows)
+    if held.length is None and places == list(range(array.size)):
+        _all(device, READ, array, held.words, array.clear_after_read)
+        return device.copied(held.rows)
     items = [read(device, running, handle, np.int32(place), flow) for place in places]
     if not items:
         raise UnimplementedError(f"{device.node} takes no element")
     return array.space.stacked(array.dtype, items)
 
 
+def _first(device: CudaDevice, array: TensorArray, held: ArrayRows, places: Places) -> BoundedArray:
+    """The first elements of an array, of which the device knows how many they are."""
+    checks = _checks(device)
+    there = device.full((), np.dtype(np.int32), array.size) if held.length is None else held.length
+    told = f"TensorArray {array.name}: Tried to read from an index out of range"
+    cleared = f"TensorArray {array.name}: an element cannot be read because it was cleared after a previous read."
+    codes = [checks.add(device.node, message) for message in (told, _unknown(array), cleared)]
+    blocks, option = blocks_for(held.most), int(array.clear_after_read)
+    device.launch(
+        first_kernel(), blocks, held.words, there, places.count, checks.word, held.most, option, codes[0]
+    )  # fmt: skip
+    return BoundedArray.of(device.copied(held.rows), places.count, 0)
+
+
 def scatter(device: CudaDevice, running: Any, handle: Any, indices: Any, value: GpuArray, flow: Any) -> Any:
     """Rows of a tensor become the elements, each for the first time, or are added to gradients."""
-    array, (rows, words, _) = _found(device, running, handle)
+    array, held = _found(device, running, handle)
+    rows, words = held.rows, held.words
     _require_element(device, array, rows, value.shape[1:], value)
+    if held.length is not None:
+        raise UnimplementedError(f"{device.node} writes many elements to an array that grows")
     if _places(device, indices) != list(range(array.size)) or value.shape != rows.shape:
         raise UnimplementedError(f"{device.node} writes to some elements of an array")
     if array.aggregates and rows.nbytes:  # a word's lowest byte says whether the element is there
@@ -217,7 +261,7 @@ def refuse(device: CudaDevice, op: str) -> None:
 
 
 #: what is done with an array, by ops: called with the device as the node knows it, the step and the inputs
-DONE = {WRITE: write, READ: read, GATHER: gather, SCATTER: scatter}
+DONE = {WRITE: write, READ: read, GATHER: gather, SCATTER: scatter, SIZE: size}
 
 
 # -- inside ------------------------------------------------------------------------------------------------------------
@@ -252,7 +296,7 @@ def _checks(device: CudaDevice) -> Checks:
 
 
 def _entry(
-    device: CudaDevice, op: str, words: GpuArray, index: Any, size: int, option: bool, *messages: str
+    device: CudaDevice, op: str, held: ArrayRows, index: Any, option: bool, *messages: str
 ) -> tuple[GpuArray, Checks, int]:  # fmt: skip
     """The place of an element that may be taken or set, -1 where it may not, and behind it whether it is there; the
     word is what it is then."""
@@ -262,7 +306,15 @@ def _entry(
     given = as_number(device, index)
     if given.dtype != np.int32:
         raise UnimplementedError(f"{device.node} takes an index of another type")
-    device.launch(entry_kernel(op), 1, words, given, place, checks.word, size, int(option), codes[0])
+    if held.length is None:
+        grown, room = (), 0
+    else:
+        grown, room = (held.length,), checks.add_for_host(device.node) if op != READ else 0
+    kernel = entry_kernel(op, grows=bool(grown))
+    more = (room,) if grown else ()
+    device.launch(
+        kernel, 1, held.words, given, place, checks.word, *grown, held.most, int(option), codes[0], *more
+    )  # fmt: skip
     return place, checks, codes[0]
 
 
@@ -277,76 +329,3 @@ def _all(device: CudaDevice, op: str, array: TensorArray, words: GpuArray, optio
     codes = [checks.add(device.node, message) for message in messages]
     blocks = blocks_for(array.size + 1)
     device.launch(whole_kernel(op), blocks, words, checks.word, array.size, int(option), codes[0])
-
-
-def _pass(
-    k: KernelBuilder, op: str, words: Any, word: Any, at: Value, size: Value, option: Value, code: Value
-) -> Value:
-    """Whether the element at a place may be taken or set; its word then is what it is behind that, else `code` is
-    noted, or the next one if it was cleared."""
-    zero, one = k.number(0, "i32"), k.number(1, "i32")
-    state = k.load(words, at)
-    is_set = k.compare("eq", state, k.number(_WRITTEN, "i32"))
-    is_unset = k.compare("eq", state, k.number(_UNSET, "i32"))
-    may = is_unset
-    if op == READ:
-        may = k.either(is_set, k.both(is_unset, k.compare("ne", k.load(words, size), zero)))
-    elif op == ADD:
-        may = k.either(is_set, is_unset)
-    wants = k.compare("ne", option, zero)
-    with k.when(may):
-        if op != READ:
-            k.store(words, at, k.number(_WRITTEN, "i32"))
-        else:
-            with k.when(wants):
-                k.store(words, at, k.number(_CLEARED, "i32"))
-    with k.otherwise():
-        cleared = k.compare("eq", state, k.number(_CLEARED, "i32"))
-        k.compare_exchange(word, zero, zero, k.select(cleared, k.add(code, one), code))
-    return may
-
-
-@functools.cache
-def entry_kernel(op: str) -> SimtKernel:
-    """Looks at one element, for one thread.
-
-    Takes words [size + 1], index [1], place [2], word [1], size, option (a write tells the shape; a read clears), and
-    the code of an index that is out of range, behind which those of `_pass` are.
-    """
-    k = KernelBuilder(f"array_{_NAMES[op]}", 32)
-    words, index = k.buffer("words", "i32", written=True), k.buffer("index", "i32")
-    place, word = k.buffer("place", "i32", written=True), k.buffer("word", "i32", written=True)
-    size, option, code = (k.scalar(name, "i32") for name in ("size", "option", "code"))
-    zero, one = k.number(0, "i32"), k.number(1, "i32")
-    with k.when(k.compare("eq", k.global_thread("i32"), zero)):
-        at = k.load(index, zero)
-        found, there = k.variable(k.number(-1, "i32")), k.variable(zero)
-        with k.when(k.both(k.compare("sge", at, zero), k.compare("slt", at, size))):
-            there.set(k.convert(k.compare("eq", k.load(words, at), k.number(_WRITTEN, "i32")), "i32"))
-            may = _pass(k, op, words, word, at, size, option, k.add(code, one))
-            with k.when(may):
-                found.set(at)
-                if op != READ:
-                    with k.when(k.compare("ne", option, zero)):
-                        k.store(words, size, one)
-        with k.otherwise():
-            k.compare_exchange(word, zero, zero, code)
-        k.store(place, zero, found.get())
-        k.store(place, one, there.get())
-    return k.finish()
-
-
-@functools.cache
-def whole_kernel(op: str) -> SimtKernel:
-    """Looks at all elements, one a thread; the code is the first one of `_pass`."""
-    k = KernelBuilder(f"arrays_{_NAMES[op]}", BLOCK)
-    words, word = k.buffer("words", "i32", written=True), k.buffer("word", "i32", written=True)
-    size, option, code = (k.scalar(name, "i32") for name in ("size", "option", "code"))
-    at = k.global_thread("i32")
-    with k.when(k.compare("slt", at, size)):
-        _pass(k, op, words, word, at, size, option, code)
-    if op != READ:
-        told = k.compare("ne", option, k.number(0, "i32"))
-        with k.when(k.both(k.compare("eq", at, size), told)):
-            k.store(words, size, k.number(1, "i32"))
-    return k.finish()

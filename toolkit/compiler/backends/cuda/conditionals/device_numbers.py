@@ -15,10 +15,22 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from toolkit.compiler.backends.cuda.conditionals.arrays import INSIDE, READ, WRITE
+from toolkit.compiler.backends.cuda.conditionals.array_kernels import READ, WRITE
+from toolkit.compiler.backends.cuda.conditionals.arrays import GATHER, INSIDE, SIZE
+from toolkit.compiler.backends.cuda.conditionals.bounded import by_rows
 from toolkit.compiler.backends.cuda.conditionals.host_numbers import HostNumber
-from toolkit.compiler.backends.cuda.conditionals.list_uses import IDENTITIES, STACK, STACK_POP, STACK_PUSH, ListUses
-from toolkit.compiler.backends.cuda.conditionals.lists import GET, GROWS, SET
+from toolkit.compiler.backends.cuda.conditionals.list_uses import (
+    GET,
+    IDENTITIES,
+    POP,
+    PUSH,
+    SET,
+    STACK,
+    STACK_POP,
+    STACK_PUSH,
+    ListUses,
+    enlarges,
+)
 from toolkit.compiler.backends.cuda.loops.collected import Collect
 from toolkit.compiler.backends.cuda.recording.drawing import DRAWS, GENERATORS
 from toolkit.compiler.ir.block import Block
@@ -36,6 +48,10 @@ _DEVICE = "GPU"
 _COMPUTED = frozenset({"Equal", "NotEqual", "Cast"})
 #: what it tells is the host's to print
 ASSERT = "Assert"
+#: the numbers from one to another
+RANGE = "Range"
+#: what asks for a whole list, and for its length
+WHOLE, LENGTH = "TensorListStack", "TensorListLength"
 #: what is done with stacks, wherever they are kept
 _ENDS = frozenset({STACK_PUSH, STACK_POP})
 _RESHAPES = frozenset({"Reshape", "ExpandDims", "Squeeze"})
@@ -63,6 +79,8 @@ class DeviceNumbers:
         lists: the lists and stacks in it.
         repeated: the loops that such a number decides.
         decided: the operations on branches that such a number decides.
+        bounded: tensors whose length the device alone knows (`bounded`).
+        places: the numbers below such a length, which only tell what is taken of an array.
         why_not: why the block cannot be recorded for all that; "" where it can, as far as that shows here.
     """
 
@@ -72,11 +90,18 @@ class DeviceNumbers:
         self.decided: set[Operation] = set()
         self.why_not = ""
         self.lists = lists
+        self.bounded: set[Value] = set()
+        self.places: set[Value] = set()
+        self._grown: set[Value] = set()  # the arrays and lists that grow where the device decides
         self._stacks: set[Value] = set()  # those that the device keeps, for it decides what they hold
         count = -1
-        while len(self.values) + len(self._stacks) != count:
-            count = len(self.values) + len(self._stacks)
+        while (known := self._known()) != count:
+            count = known
             self._block(block, is_inside=False)
+
+    def _known(self) -> int:
+        """How much was found so far."""
+        return sum(map(len, (self.values, self._stacks, self._grown, self.bounded, self.places)))
 
     def _block(self, block: Block, *, is_inside: bool) -> None:
         """One walk over a block.
@@ -89,6 +114,9 @@ class DeviceNumbers:
             if is_decided:
                 self.decided.add(operation)
             inside = is_inside or is_decided
+            if any(value in self.bounded or value in self.places for value in operation.inputs):
+                self._bound(operation, is_inside=inside)
+                continue
             match operation:
                 case Loop():
                     self._loop(operation, is_inside=inside)
@@ -102,6 +130,31 @@ class DeviceNumbers:
                         self.values.add(operation.output)
                 case _:
                     pass
+
+    def _bound(self, operation: Operation, *, is_inside: bool) -> None:
+        """An operation that takes a tensor whose length the device alone knows."""
+        if isinstance(operation, Call) and not is_inside:
+            takes = self.places.intersection(operation.inputs)
+            if operation.op == GATHER and takes and operation.inputs[1] in takes:
+                self.bounded.add(operation.output)
+                return
+            if not takes and (operation.op == COPY_OUT or by_rows(operation)):
+                self.bounded.add(operation.output)
+                return
+        self._refuse(f"{operation.name} takes a tensor whose length the device alone knows")
+
+    def is_grown(self, handle: Value) -> bool:
+        """Whether an array, or a list, grows where the device decides."""
+        return self.lists.root(handle) in self._grown
+
+    def _grows(self, call: Call, *, is_inside: bool) -> bool:
+        """What is written to, or asked for the size of, an array that grows; whether it was that."""
+        handle = call.inputs[0]
+        if call.op == WRITE and (is_inside or self.given(call)) and self.lists.grows(handle):
+            self._grown.add(self.lists.root(handle))
+        if call.op == SIZE and self.is_grown(handle):
+            self.values.add(call.output)
+        return call.op == SIZE
 
     def _loop(self, loop: Loop, *, is_inside: bool) -> None:
         body, count = loop.body, len(loop.states)
@@ -130,8 +183,15 @@ class DeviceNumbers:
             return
         if call.op == COPY_IN:
             return
+        if self._list(call, is_inside=is_inside):
+            return
         if call.op in _ENDS:
             self._end(call, is_inside=is_inside)
+            return
+        if call.op in (WRITE, SIZE) and self._grows(call, is_inside=is_inside):
+            return
+        if self._ranges(call) and not is_inside:
+            self.places.add(call.output)
             return
         is_repeated = node.op.startswith(_REPEATED) or node.op in DRAWS | GENERATORS | INSIDE
         if is_inside and call.step.kind is Kind.STATEFUL and not is_repeated:
@@ -140,14 +200,30 @@ class DeviceNumbers:
             )
         if not self.given(call) or node.op in (READ, WRITE, ASSERT):
             return
-        if call.op in (GET, SET) and not node.attr(GROWS, False):
+        if call.op in (GET, SET):
             if call.op == GET and call.inputs[2] in self.values:
                 self._refuse(f"{node.name} (TensorListGetItem) takes a shape that the device alone knows")
             return  # an element, or a list: no numbers of host memory
-        known = _is_computed(call) or is_reduced(call) or self.is_reshaped(call)
+        known = _is_computed(call) or is_reduced(call) or self.is_reshaped(call) or self.is_filled(call)
         if call.op not in IDENTITIES and not known:
             self._refuse(f"{node.name} ({node.op}) takes a number that the device alone knows")
         self.values.update(call.outputs)
+
+    def _list(self, call: Call, *, is_inside: bool) -> bool:
+        """A list that may grow where the device decides; whether no more is to be found of what is done with it."""
+        if call.op in (PUSH, POP) or enlarges(call):
+            if is_inside or self.given(call):
+                self._grown.add(self.lists.root(call.inputs[0]))
+            return False
+        if call.op not in (WHOLE, LENGTH) or not self.is_grown(call.inputs[0]):
+            return False
+        if call.op == LENGTH:
+            self.values.add(call.output)
+            return True
+        self.bounded.add(call.output)
+        if is_inside or call.step.node.attr("num_elements", -1) != -1:
+            self._refuse(f"{call.name} takes a list whose length the device alone knows")
+        return True
 
     def _end(self, call: Call, *, is_inside: bool) -> None:
         """An element is pushed to a stack or popped from it."""
@@ -159,6 +235,19 @@ class DeviceNumbers:
         is_number = call.op == STACK_POP and _is_on_host(call)
         if is_number or (call.op == STACK_PUSH and call.inputs[1] in self.values):
             self.values.add(call.output)
+
+    def _ranges(self, call: Call) -> bool:
+        """Whether it gives the numbers below one that the device alone knows."""
+        if call.op != RANGE or call.inputs[1] not in self.values or call.output.dtype != np.int32:
+            return False
+        begin, step = (call.inputs[place].constant for place in (0, 2))
+        return begin is not None and step is not None and (np.size(begin), np.size(step)) == (1, 1) and (
+            int(np.asarray(begin).reshape(())), int(np.asarray(step).reshape(()))
+        ) == (0, 1)  # fmt: skip
+
+    def is_filled(self, call: Call) -> bool:
+        """Whether it repeats a number that the device alone knows as often as everybody knows."""
+        return call.op == "Fill" and call.inputs[1] in self.values and call.inputs[0] not in self.values
 
     def is_reshaped(self, call: Call) -> bool:
         """Whether it gives numbers that the device alone knows another shape, which everybody knows."""

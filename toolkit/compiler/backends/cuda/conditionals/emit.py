@@ -4,12 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from toolkit.compiler.backends.cuda.conditionals import arrays, growing, lists, nodes, stacks
+from toolkit.compiler.backends.cuda.conditionals import arrays, bounded, growing, nodes, stacks
 from toolkit.compiler.backends.cuda.conditionals.array_uses import ArrayUses, source_of
-from toolkit.compiler.backends.cuda.conditionals.device_numbers import ASSERT, DeviceNumbers, is_reduced
+from toolkit.compiler.backends.cuda.conditionals.device_numbers import ASSERT, LENGTH, WHOLE, DeviceNumbers, is_reduced
 from toolkit.compiler.backends.cuda.conditionals.host_numbers import HostNumber
-from toolkit.compiler.backends.cuda.conditionals.list_uses import IDENTITIES, POP, PUSH, STACK, STACK_PUSH
-from toolkit.compiler.backends.cuda.conditionals.lists import GET, SET
+from toolkit.compiler.backends.cuda.conditionals.list_uses import (
+    GET,
+    IDENTITIES,
+    POP,
+    PUSH,
+    SET,
+    STACK,
+    STACK_PUSH,
+    enlarges,
+)
 from toolkit.compiler.backends.cuda.emitter import CudaEmitter
 from toolkit.compiler.backends.cuda.operations import UpdatesCall
 from toolkit.compiler.backends.cuda.recording.drawing import DRAWS, GENERATORS
@@ -86,19 +94,26 @@ class ConditionalEmitter(CudaEmitter):
         values = self._numbers.values
         match operation:
             case Call() if operation.op == COPY_OUT:
-                kept = self.share("f", nodes.kept)
-                self.line(f"{self.bind(operation.output)} = {kept}({self.read(operation.inputs[0])})")
+                keep = self.share("f", nodes.for_host)
+                self.line(f"{self.bind(operation.output)} = {keep}({self.read(operation.inputs[0])})")
             case Call() if operation.op == COPY_IN and operation.inputs[0] in values:
                 plain, device = self.share("f", nodes.plain), self.share("d", self._device)
                 self.line(f"{self.bind(operation.output)} = {plain}({device}, {self.read(operation.inputs[0])})")
-            case Call() if operation.op in (GET, SET) and (self._repeats or self._numbers.given(operation)):
+            case Call() if operation.op in (GET, SET) and self._is_placed(operation):
                 self._element(operation)
+            case Call() if operation.op in (WHOLE, LENGTH) and self._numbers.is_grown(operation.inputs[0]):
+                self._whole(operation)
             case Call() if operation.op in (PUSH, POP):
                 self._end(operation)
             case Call() if self._numbers.keeps_stack(operation):
                 self._stack(operation)
             case Call() if self._arrays.takes(operation):
                 self._array(operation)
+            case Call() if any(value in self._numbers.bounded for value in operation.inputs):
+                self._bounded(operation)
+            case Call() if any(value in self._numbers.places for value in operation.outputs):
+                places = self.share("f", bounded.Places)
+                self.line(f"{self.bind(operation.output)} = {places}({self.read(operation.inputs[1])})")
             case Call() if operation.op == ASSERT and self._numbers.given(operation):
                 self._assert(operation)
             case Call() if self._numbers.given(operation):
@@ -129,17 +144,34 @@ class ConditionalEmitter(CudaEmitter):
         device = self.share("d", self._device.for_node(call.name))
         self.line(f"{require}({device}, {self.read(call.inputs[0])})")
 
+    def _is_placed(self, call: Call) -> bool:
+        """Whether the device finds the place of an element."""
+        return self._repeats or self._numbers.given(call) or self._numbers.is_grown(call.inputs[0])
+
+    def _whole(self, call: Call) -> None:
+        """All elements of a list that grows, or how many they are."""
+        device, held = self.share("d", self._device.for_node(call.name)), self.read(call.inputs[0])
+        if call.op == LENGTH:
+            length, kept = self.share("f", growing.length), self.share("f", nodes.kept)
+            self.line(f"{self.bind(call.output)} = {kept}({length}({device}, {held}))")
+            return
+        stacked = self.share("f", growing.stacked)
+        capacity = self.share("k", self._numbers.lists.capacity(call.inputs[0]))
+        self.line(f"{self.bind(call.output)} = {stacked}({device}, {held}, {capacity})")
+
     def _element(self, call: Call) -> None:
         """An element of a list, taken or set."""
         device = self.share("d", self._device.for_node(call.name))
         held, index, *rest = map(self.read, call.inputs)
         number = f"{self.share('f', nodes.as_number)}({device}, {index})"
         if call.op == GET:
-            get = self.share("f", lists.get_item)
+            get = self.share("f", nodes.get_item)
             self.line(f"{self.bind(call.output)} = {get}({device}, {number}, {held})")
             return
-        place = self.share("f", lists.set_item)
-        given = f"{device}, {number}, {held}, {rest[0]}, in_place={self._is_over(call)}"
+        place = self.share("f", nodes.set_item)
+        capacity = self.share("k", self._numbers.lists.capacity(call.inputs[0]))
+        given = f"{device}, {number}, {held}, {rest[0]}, {capacity}, in_place={self._is_over(call)}"
+        given += f", enlarges={enlarges(call)}"
         self.line(f"{self.bind(call.output)} = {place}({given})")
 
     def _end(self, call: Call) -> None:
@@ -178,7 +210,9 @@ class ConditionalEmitter(CudaEmitter):
             shape = self.share("k", self._arrays.shapes[call.outputs[0]])
             bring = self.share("f", arrays.bring)
             sources = self.share("k", sorted(self._arrays.sources[call.outputs[0]]))
-            self.line(f"{bring}({device}, R, {self.read(call.outputs[0])}, {shape}, {sources})")
+            grown = call.outputs[0] if self._numbers.is_grown(call.outputs[0]) else None
+            capacity = self.share("k", None if grown is None else self._numbers.lists.capacity(grown))
+            self.line(f"{bring}({device}, R, {self.read(call.outputs[0])}, {shape}, {sources}, {capacity})")
             return
         if call.op == arrays.GRADIENT:
             super().write_operation(call)
@@ -194,6 +228,12 @@ class ConditionalEmitter(CudaEmitter):
             super().write_operation(call)  # never reached, it binds what is made
             return
         self.line(f"{self.bind(call.output)} = {self.share('f', do)}({device}, R, {given})")
+
+    def _bounded(self, call: Call) -> None:
+        """What is done with a tensor whose length the device alone knows."""
+        device, given = self.share("d", self._device.for_node(call.name)), ", ".join(map(self.read, call.inputs))
+        do = self.share("f", bounded.applied)
+        self.line(f"{self.bind(call.output)} = {do}({device}, {self.share('c', call)}, [{given}])")
 
     def _is_over(self, call: Call) -> bool:
         """Whether nobody looks at the list that a call changes behind it: it is this loop's own, and known to others
@@ -220,6 +260,10 @@ class ConditionalEmitter(CudaEmitter):
             reshape, device = self.share("f", nodes.reshaped), self.share("d", self._device)
             shape = self.share("k", call.output.shape)
             self.line(f"{self.bind(call.output)} = {reshape}({device}, {self.read(call.inputs[0])}, {shape})")
+            return
+        if self._numbers.is_filled(call):
+            fill, device = self.share("f", nodes.filled), self.share("d", self._device)
+            self.line(f"{self.bind(call.output)} = {fill}({device}, {given})")
             return
         if is_reduced(call):
             axes, keep = call.inputs[1].constant, bool(call.step.node.attr("keep_dims"))

@@ -14,6 +14,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from toolkit.compiler.backends.cuda.conditionals.bounded import BoundedArray
 from toolkit.compiler.backends.cuda.conditionals.list_uses import Capacity
 from toolkit.compiler.backends.cuda.conditionals.lists import launch_row
 from toolkit.errors import UnimplementedError
@@ -89,9 +90,11 @@ def as_growing(device: CudaDevice, value: TensorList, capacity: Capacity | None 
         raise UnimplementedError(f"{device.node} takes {value}: memory that grows")
     most = max(most, value.length)
     shape = (most, *inner)
-    dense = device.empty(shape, value.dtype.numpy)
+    dense = device.zeros(shape, value.dtype.numpy)  # those that were not set as zeros
     width = dense.nbytes // max(most, 1)
     for number, item in enumerate(value.items):
+        if item is None and declared is not None:
+            continue
         if not isinstance(item, GpuArray) or item.shape != shape[1:]:
             raise UnimplementedError(f"{device.node} takes a list with an element of another kind")
         if width:
@@ -113,7 +116,7 @@ def _enlarged(device: CudaDevice, held: GrowingList, capacity: Capacity | None) 
     there, wanted = held.dense.shape[0], _rows(held.max_items, capacity)
     if wanted <= there:
         return held
-    dense = device.empty((wanted, *held.dense.shape[1:]), held.dense.dtype)
+    dense = device.zeros((wanted, *held.dense.shape[1:]), held.dense.dtype)
     if held.dense.nbytes:
         device.context.copy(dense.address, held.dense.address, held.dense.nbytes, device.compute)
     return GrowingList(held, dense, held.count)
@@ -160,6 +163,63 @@ def pop(
     return GrowingList(held, held.dense, move_end(device, held.count, held.dense, item, _EMPTY)), item
 
 
+def get_item(device: CudaDevice, index: GpuArray, value: GrowingList) -> GpuArray:
+    """The element at an index that the device knows."""
+    item = device.empty(value.dense.shape[1:], value.dense.dtype)
+    _move(device, value, value.dense, item, index, value.count, is_set=False)
+    return item
+
+
+def set_item(
+    device: CudaDevice, index: GpuArray, value: GrowingList, item: Any, *, in_place: bool, enlarges: bool
+) -> GrowingList:  # fmt: skip
+    """The list with another element at an index that the device knows.
+
+    Args:
+        in_place: nobody looks at the list as it was.
+        enlarges: it becomes longer for an index behind its end.
+    """
+    if not isinstance(item, GpuArray) or item.shape != value.dense.shape[1:] or item.dtype != value.dense.dtype:
+        raise UnimplementedError(f"{device.node} sets an element of another kind")
+    dense = value.dense if in_place else device.copied(value.dense)
+    after = device.empty((), np.dtype(np.int32))
+    _move(device, value, dense, item, index, after, is_set=True, enlarges=enlarges)
+    return GrowingList(value, dense, after)
+
+
+def _move(
+    device: CudaDevice, value: GrowingList, dense: GpuArray, item: GpuArray, index: GpuArray, after: GpuArray, *,
+    is_set: bool, enlarges: bool = False,
+) -> None:  # fmt: skip
+    checks = device.checks
+    if checks is None:
+        raise UnimplementedError(f"{device.node} takes an index of which nobody would hear that it is out of range")
+    what = "modify" if is_set else "access"
+    code = checks.add(device.node, f"Trying to {what} element out of range in a list.")
+    room = checks.add_for_host(device.node) if enlarges else code
+    place = device.empty((1,), np.dtype(np.int32))
+    kernel = place_kernel(is_set=is_set, enlarges=enlarges)
+    device.launch(kernel, 1, value.count, after, index, place, checks.word, dense.shape[0], code, room)
+    launch_row(device, dense, item, place, checks, code, is_set=is_set)
+
+
+def length(device: CudaDevice, value: TensorList) -> GpuArray:
+    """How many elements a list has."""
+    if isinstance(value, GrowingList):
+        return device.copied(value.count)
+    return device.full((), np.dtype(np.int32), value.length)
+
+
+def stacked(device: CudaDevice, value: TensorList, capacity: Capacity | None = None) -> BoundedArray:
+    """All elements as one tensor.
+
+    Args:
+        capacity: how many there were so far.
+    """
+    held = as_growing(device, value, capacity)
+    return BoundedArray.of(device.copied(held.dense), held.count, 0)
+
+
 def move_end(
     device: CudaDevice, count: GpuArray, dense: GpuArray, item: GpuArray, told: str, *, limit: int | None = None,
     after: GpuArray | None = None,
@@ -202,4 +262,27 @@ def count_kernel(*, is_pushed: bool) -> SimtKernel:
         k.store(after, zero, k.select(may, moved, held))
         with k.when(k.inverse(may)):
             k.compare_exchange(word, zero, zero, code)
+    return k.finish()
+
+
+@functools.cache
+def place_kernel(*, is_set: bool, enlarges: bool) -> SimtKernel:
+    """Takes count, after (the same memory perhaps), index, place and word, [1] each, how many elements there is memory
+    for, and what is noted of an index out of range, and of one that there is no memory for."""
+    k = KernelBuilder(f"list_place_{'set' if is_set else 'taken'}{'_enlarging' * enlarges}", WARP)
+    count, after = k.buffer("count", "i32"), k.buffer("after", "i32", written=is_set)
+    index, place = k.buffer("index", "i32"), k.buffer("place", "i32", written=True)
+    word = k.buffer("word", "i32", written=True)
+    most, code, room = (k.scalar(name, "i32") for name in ("most", "code", "room"))
+    zero = k.number(0, "i32")
+    with k.when(k.compare("eq", k.thread, zero)):
+        at, held = k.load(index, zero), k.load(count, zero)
+        is_there = k.compare("sge", at, zero)
+        may = k.both(is_there, k.compare("slt", at, most if enlarges else held))
+        k.store(place, zero, k.select(may, at, k.number(-1, "i32")))
+        if is_set:
+            longer = k.both(may, k.compare("sge", at, held))
+            k.store(after, zero, k.select(longer, k.add(at, k.number(1, "i32")), held))
+        with k.when(k.inverse(may)):
+            k.compare_exchange(word, zero, zero, k.select(is_there, room, code))
     return k.finish()

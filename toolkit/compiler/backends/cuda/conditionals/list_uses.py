@@ -1,4 +1,4 @@
-"""Lists and stacks that say no limit: which values are one list, and how many elements it had in earlier runs.
+"""Lists, stacks and arrays that say no limit: which values are one list, and how many elements it had in earlier runs.
 
 A list that grows where the device decides lies in memory that is there before (`growing`,
 `stacks`). How much of it is wanted, runs of the host tell: each push notes how long the list is then.
@@ -11,10 +11,14 @@ from typing import Any
 from toolkit.compiler.ir.block import Block
 from toolkit.compiler.ir.operations.calls import Call, Loop, Select, call_of
 from toolkit.compiler.ir.value import Value
-from toolkit.kernels.gpu.lists.tensor_array import stack_of
+from toolkit.kernels.gpu.lists.tensor_array import held_by, stack_of
 from toolkit.kernels.tensor_list import TensorList
 
 PUSH, POP = "TensorListPushBack", "TensorListPopBack"
+GET, SET = "TensorListGetItem", "TensorListSetItem"
+#: attribute of `SET` by which a list grows
+GROWS = "resize_if_index_out_of_bounds"
+ARRAY, ARRAY_WRITE = "TensorArrayV3", "TensorArrayWriteV3"
 STACK, STACK_PUSH, STACK_POP = "StackV2", "StackPushV2", "StackPopV2"
 _NEW = ("EmptyTensorList", "TensorListReserve", "TensorListFromTensor")
 #: what hands its input on
@@ -49,6 +53,15 @@ class Capacity:
         return max(_FEWEST, 1 << (self.most - 1).bit_length() if self.most else 0)
 
 
+#: what lists, stacks and arrays are made longer by, with the input that the element is
+_ITEMS = {PUSH: 1, STACK_PUSH: 1, ARRAY_WRITE: 2, SET: 2}
+
+
+def enlarges(call: Call) -> bool:
+    """Whether it sets an element of a list that becomes longer for one behind its end."""
+    return call.op == SET and bool(call.step.node.attr(GROWS, False))
+
+
 def note_list(running: Any, capacity: Capacity, value: TensorList) -> None:
     """A run of the host made a list."""
     del running
@@ -58,6 +71,11 @@ def note_list(running: Any, capacity: Capacity, value: TensorList) -> None:
 def note_stack(running: Any, capacity: Capacity, handle: Any) -> None:
     """A run of the host pushed to a stack."""
     capacity.note(stack_of(running, handle).length)
+
+
+def note_array(running: Any, capacity: Capacity, handle: Any) -> None:
+    """A run of the host wrote to an array."""
+    capacity.note(held_by(running, handle).size)
 
 
 class ListUses:
@@ -73,15 +91,17 @@ class ListUses:
                 case Select():
                     self._join(operation.output, operation.taken)
                     self._join(operation.output, operation.other)
-                case Call() if operation.op in (PUSH, POP) or operation.op in IDENTITIES:
+                case Call() if operation.op in (PUSH, POP) or operation.op in IDENTITIES or enlarges(operation):
                     self._join(operation.outputs[0], operation.inputs[0])
                 case _:
                     pass
-            if isinstance(operation, Call) and operation.op in (PUSH, STACK_PUSH):
+            if isinstance(operation, Call) and operation.op in _ITEMS and (operation.op != SET or enlarges(operation)):
                 self._pushes.append(operation)
         self._capacities: dict[Value, Capacity] = {}
         for push in self._pushes:
-            shape, root = push.inputs[1].shape, self.root(push.inputs[0])
+            shape, root = push.inputs[_ITEMS[push.op]].shape, self.root(push.inputs[0])
+            if push.op == ARRAY_WRITE and not self.grows(push.inputs[0]):
+                continue
             known = self._capacities.get(root)
             if known is None:
                 self._capacities[root] = Capacity(shape)
@@ -89,8 +109,13 @@ class ListUses:
                 known.shape = None
 
     def capacity(self, value: Value) -> Capacity | None:
-        """Of a list, or of the stack that a handle is of; None where nothing is pushed to it."""
+        """Of a list, or of the stack or array that a handle is of; None where nothing is pushed to it."""
         return self._capacities.get(self.root(value))
+
+    def grows(self, handle: Value) -> bool:
+        """Whether an array of the block becomes longer where something is written behind its end."""
+        made = call_of(self.root(handle), ARRAY)
+        return made is not None and bool(made.step.node.attr("dynamic_size"))
 
     def root(self, value: Value) -> Value:
         """The value that stands for all that are the same list or stack."""

@@ -21,9 +21,6 @@ from toolkit.kernels.gpu.lists import tensor_space
 from toolkit.kernels.gpu.primitives.indexing import BLOCK, blocks_for
 from toolkit.kernels.tensor_list import TensorList
 
-GET, SET = "TensorListGetItem", "TensorListSetItem"
-#: attribute of `SET` by which a list grows, which no memory of the device does
-GROWS = "resize_if_index_out_of_bounds"
 #: the integers that elements are copied as, by their bytes
 _WORDS = {1: "i8", 2: "i16", 4: "i32", 8: "i64"}
 _WIDEST = 8

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from toolkit.compiler.backends.cuda.conditionals import growing, lists
+from toolkit.compiler.backends.cuda.conditionals.bounded import BoundedArray
 from toolkit.compiler.backends.cuda.conditionals.growing import GrowingList
 from toolkit.compiler.backends.cuda.conditionals.list_uses import Capacity
 from toolkit.compiler.backends.cuda.conditionals.lists import LoopList
@@ -48,6 +49,13 @@ class DeviceNumber(GpuArray):
     """A tensor that belongs into host memory, and that only the device knows."""
 
     __slots__ = ()
+
+
+def for_host(array: GpuArray) -> DeviceNumber | BoundedArray:
+    """What would be copied to the host, whatever its length."""
+    if isinstance(array, BoundedArray):
+        return BoundedArray.of(array, array.count, array.axis, on_host=True)
+    return kept(array)
 
 
 def kept(array: GpuArray) -> DeviceNumber:
@@ -187,6 +195,41 @@ def computed_by(
 def reshaped(device: CudaDevice, value: Any, shape: tuple[int, ...]) -> DeviceNumber:
     """The same numbers in another shape."""
     return kept(as_number(device, value).reshaped(shape))
+
+
+def get_item(device: CudaDevice, index: GpuArray, value: TensorList) -> GpuArray:
+    """The element of a list at an index that the device knows."""
+    if isinstance(value, GrowingList):
+        return growing.get_item(device, index, value)
+    return lists.get_item(device, index, value)
+
+
+def set_item(
+    device: CudaDevice, index: GpuArray, value: TensorList, item: Any, capacity: Capacity | None, *, in_place: bool,
+    enlarges: bool,
+) -> TensorList:  # fmt: skip
+    """The list with another element at an index that the device knows.
+
+    Args:
+        capacity: how many elements it had so far, if it becomes longer.
+        in_place: nobody looks at the list as it was.
+        enlarges: it becomes longer for an index behind its end.
+    """
+    if not enlarges and not isinstance(value, GrowingList):
+        return lists.set_item(device, index, value, item, in_place=in_place)
+    held = growing.as_growing(device, value, capacity)
+    return growing.set_item(device, index, held, item, in_place=in_place and held is value, enlarges=enlarges)
+
+
+def filled(device: CudaDevice, sizes: Any, value: Any) -> Any:
+    """A number that the device alone knows, as often as the host says."""
+    given, shape = as_number(device, value), tuple(np.asarray(sizes).reshape(-1).tolist())
+    step, made = NestStep("Cast", (0,), given.dtype.name), device.empty(shape, given.dtype)
+    if made.nbytes:
+        operand = NestOperand(given.dtype.name, (0,) * len(shape))
+        found = nests.fused([step], [operand], [1], shape, aligned=False)
+        device.launch(found.kernel, found.blocks, given, made, *found.numbers)
+    return kept(made)
 
 
 def reduced_by(device: CudaDevice, op: str, axes: Any, keep: bool) -> Callable[[Any], GpuArray]:

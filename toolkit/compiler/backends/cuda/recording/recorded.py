@@ -17,9 +17,11 @@ from typing import Any, TypeVar
 import numpy as np
 
 from toolkit.compiler.backends.base import Entry, HostSide
+from toolkit.compiler.backends.cuda.conditionals.bounded import BoundedArray
 from toolkit.compiler.backends.cuda.conditionals.nodes import DeviceNumber, kept
 from toolkit.compiler.backends.cuda.recording.drawing import DRAWS, GENERATORS, draws_numbers
 from toolkit.compiler.backends.cuda.recording.replayed import (
+    Bound,
     DeviceGraph,
     HostGraph,
     RecordedVariable,
@@ -292,7 +294,7 @@ class RecordedFunction:
             else:
                 inputs.append(np.array(given) if isinstance(given, _ARRAYS) else given)
         if (made := self._recorded(inputs, running, ())) is not None:
-            recording, cells, results, _, _ = made
+            recording, cells, results, *_ = made
             self._on_device = DeviceGraph(self._device, recording, inputs, cells, results)
         return self._on_device
 
@@ -313,10 +315,10 @@ class RecordedFunction:
         draws = Draws(self._device, fed.more)
         had_saved, saved = self._saves, list[SavedVariable]()
         if (made := self._recorded(inputs, running, boundary.results, fed, draws, saved)) is not None:
-            recording, cells, results, fetched, checks = made
+            recording, cells, results, fetched, checks, bounds = made
             values = {k: inputs[k] for k in boundary.arguments if k not in fed.arrays}
             self._from_host = HostGraph(
-                self._device, recording, fed, draws, values, cells, results, fetched, checks, saved
+                self._device, recording, fed, draws, values, cells, results, fetched, checks, saved, bounds
             )
         elif self._saves and not had_saved:
             self._record_from_host(arguments, running, boundary)
@@ -324,9 +326,9 @@ class RecordedFunction:
     def _recorded(
         self, inputs: list[Any], running: RunningStep, moved: Sequence[int], fed: Fed | None = None,
         draws: Draws | None = None, saved: list[SavedVariable] | None = None,
-    ) -> tuple[Recording, RecordedVariables, list[Any], Fetched, Checks | None] | None:  # fmt: skip
+    ) -> tuple[Recording, RecordedVariables, list[Any], Fetched, Checks | None, list[Bound]] | None:  # fmt: skip
         """What the step launches, the variables that it is about, and its results, of which some are fetched; what may
-        turn out to be wrong with it."""
+        turn out to be wrong with it, and which results are cut to their length."""
         self._recordings += 1
         if self._recordings > _MOST_RECORDINGS:
             return self._refuse("its variables or its host arguments change from step to step")
@@ -357,10 +359,15 @@ class RecordedFunction:
                         saved += [SavedVariable(self._device, cell) for cell in cells if cell.users]
                     with self._device.checking(saves=self._saves) as checks:
                         results = self._run_recorded(inputs, running)
-                if on_device := [k for k, result in enumerate(results) if isinstance(result, DeviceNumber)]:
+                if on_device := [k for k, result in enumerate(results) if _is_of_host(result)]:
                     if fed is None:
                         raise UnimplementedError("a result in host memory follows from tensors")
                     moved = [*moved, *on_device]
+                lengths = [(k, each) for k, each in enumerate(results) if isinstance(each, BoundedArray)]
+                if any(k not in moved for k, _ in lengths):
+                    raise UnimplementedError("a tensor whose length the device alone knows is to stay there")
+                bounds = [(k, each.axis, len(results) + at) for at, (k, each) in enumerate(lengths)]
+                moved, results = [*moved, *(k for *_, k in bounds)], [*results, *(each.count for _, each in lengths)]
                 recording.held = checks.held if checks is not None else []
                 # whoever held a variable's array would keep it from being changed in place
                 by_array = {id(cell.variable.value): cell for cell in cells}
@@ -388,7 +395,7 @@ class RecordedFunction:
                 cell.restore()
             recording.close()
             return self._refuse(f"the variable {changed.variable.name} is not changed in place")
-        return recording, RecordedVariables(cells, prepared), results, fetched, checks or None
+        return recording, RecordedVariables(cells, prepared), results, fetched, checks or None, bounds
 
     def _refuse(self, why: str, *, may_be_once: bool = False) -> None:
         if self._varying:  # so the host keeps its numbers, and a recording is for these
@@ -417,6 +424,11 @@ class RecordedFunction:
             if graph is not None:
                 graph.close()
         self._on_device = self._from_host = None
+
+
+def _is_of_host(result: Any) -> bool:
+    """Whether a result belongs into host memory, and only the device has it."""
+    return isinstance(result, DeviceNumber) or (isinstance(result, BoundedArray) and result.on_host)
 
 
 def _is_number(given: Any) -> bool:

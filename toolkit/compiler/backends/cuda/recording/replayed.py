@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from toolkit.compiler.backends.cuda.conditionals.bounded import cut
 from toolkit.kernels.context import DEAD, RefVariable
 from toolkit.kernels.cuda.checks import Checks
 from toolkit.kernels.cuda.device import CudaDevice
@@ -23,6 +24,8 @@ from toolkit.kernels.cuda.recording import Recording
 from toolkit.kernels.handles import ResourceHandle
 from toolkit.kernels.variables import Variable
 
+#: a result that is cut to its length: its position, the axis, and the position of the length
+Bound = tuple[int, int, int]
 _TENSORS = (GpuArray, np.ndarray, np.generic, RefVariable)
 
 
@@ -167,6 +170,7 @@ class HostGraph:
         fetched: those that are copied to the host.
         checks: what may be wrong; the result before that is the word that says so. None where nothing may be.
         saved: what variables were before, where a replay changes some before it is known that it counts.
+        bounds: results that are as long as the device says; their lengths are the last of the others.
 
     Attributes:
         is_undone: a list had more elements than there was memory for: what was done is as if it were not, and has to
@@ -176,9 +180,10 @@ class HostGraph:
     def __init__(
         self, device: CudaDevice, recording: Recording, fed: Fed, draws: Draws, values: dict[int, Any],
         cells: RecordedVariables, results: list[Any], fetched: Fetched, checks: Checks | None = None,
-        saved: Sequence[SavedVariable] = (),
+        saved: Sequence[SavedVariable] = (), bounds: Sequence[Bound] = (),
     ):  # fmt: skip
         self._checks = checks
+        self._bounds = bounds
         self._saved = saved
         self._device = device
         self._recording = recording
@@ -235,6 +240,11 @@ class HostGraph:
             self._checks.require(found)
         elif ends is not None:
             self._draws.settle(ends)
+        if self._bounds:
+            for position, axis, length in self._bounds:
+                count: Any = results[length]
+                results[position] = cut(results[position], axis, int(count))
+            del results[self._bounds[0][2] :]
         return results
 
     def changed_values(self, arguments: Sequence[Any]) -> list[int]:
