@@ -14,7 +14,7 @@ from tests.compiler.test_gpu_precision import lowered
 from tests.kernels.gpu.without_libraries import without_libraries
 from toolkit import client as gm
 from toolkit.client.gradients import gradients
-from toolkit.compiler.backends.cuda.attention import masks
+from toolkit.compiler.backends.cuda.attention import known as known_numbers
 from toolkit.compiler.importer import facts
 from toolkit.compiler.ir.value import Value
 from toolkit.kernels.cuda.driver import choose
@@ -150,7 +150,7 @@ def test_what_stays_a_mask(mask: np.ndarray) -> None:
     assert sum("with a mask" in line for line in lines) == 1, lines
 
 
-def test_what_is_chosen_by_another_condition_stays_apart() -> None:
+def test_what_is_chosen_by_another_condition_is_a_choice() -> None:
     """Instead of scores there is a number that hides nothing, or keys behind a query are seen."""
 
     def low(scores: Any) -> Any:
@@ -161,13 +161,14 @@ def test_what_is_chosen_by_another_condition_stays_apart() -> None:
 
     for mask in (low, behind):
         lines, launched = tf32(_attention(mask), normal(2 * TOKENS, 2 * SIZE))
-        assert not launched and not any("gpu_attention" in line for line in lines), lines
+        assert [name.endswith("_chosen") for name in launched] == [True], launched
+        assert sum("with a mask" in line for line in lines) == 1, lines
 
 
 @pytest.mark.parametrize(("rows", "keys"), [(3, 5), (5, 3), (1, 4), (4, 1)])
 def test_patterns_of_other_sizes(rows: int, keys: int) -> None:
     """Row r sees keys 0 to r; where the last row sees all of more keys, as behind a cache, it is none."""
-    known, scores = masks.Known(), (2, 2, rows, keys)
+    known, scores = known_numbers.Known(), (2, 2, rows, keys)
     seen = np.tri(rows, keys, dtype=bool)
     late = np.tri(rows, keys, keys - rows, dtype=bool)
 

@@ -12,7 +12,7 @@ import ml_dtypes
 import numpy as np
 
 from tests import tolerance
-from toolkit.kernels.cuda.nn.flash_launch import launch_flash
+from toolkit.kernels.cuda.nn.flash_launch import FlashMasks, launch_flash
 from toolkit.kernels.cuda.simt import machine, matrix
 from toolkit.kernels.cuda.simt.arithmetic import DTYPES
 from toolkit.kernels.cuda.simt.ir import KernelBuffer
@@ -120,7 +120,7 @@ def attention(
     device = Device()
     launch_flash(
         device, arrays, case.sizes, strides, case.scale or 1 / math.sqrt(case.sizes[4]),
-        mask=None if mask is None else Memory(mask.reshape(-1)), mask_strides=mask_strides, causal=case.causal,
+        beside=FlashMasks(None if mask is None else Memory(mask.reshape(-1)), mask_strides), causal=case.causal,
         statistics=None if statistics is None else Memory(statistics.reshape(-1)), keeps=case.keeps,
     )  # fmt: skip
     out = arrays[3].flat

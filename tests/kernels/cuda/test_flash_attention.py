@@ -11,7 +11,7 @@ import pytest
 from tests import tolerance
 from tests.kernels.cuda.assembler import assembled
 from tests.kernels.cuda.attention_cases import CAPABILITIES, FLOATS, Case, Memory, attention, bounds, masked
-from toolkit.kernels.cuda.nn.attention_memory import TileFormat
+from toolkit.kernels.cuda.nn.attention_memory import MaskShape, TileFormat
 from toolkit.kernels.cuda.nn.flash_attention import FlashShape, flash_kernel
 from toolkit.kernels.cuda.nn.flash_launch import MOST_SIZE, flash_shape, takes_sizes
 from toolkit.kernels.cuda.simt import matrix, ptx
@@ -145,7 +145,8 @@ def test_rows_that_lie_anyhow_are_loaded_one_by_one() -> None:
 _SQUEEZED = 65536 // (4 * 128)
 _SHAPES = [
     FlashShape(
-        TileFormat(number, joined), made, size, size, *tile, joined, mask, mask_rows, causal, keeps, index
+        TileFormat(number, joined), made, size, size, *tile, joined,
+        MaskShape(mask, rows=(mask_rows, False, False)), causal, keeps, index,
     )
     for number, size, tile in [
         ("float", 64, (32, 4, 2)), ("float", 64, (32, 4, 1)), ("float", 128, (32, 4, 1)),

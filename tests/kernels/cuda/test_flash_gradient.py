@@ -22,9 +22,10 @@ from tests.kernels.cuda.attention_cases import (
     laid,
     masked,
 )
-from toolkit.kernels.cuda.nn.attention_memory import TileFormat
+from toolkit.kernels.cuda.nn.attention_memory import MaskShape, TileFormat
 from toolkit.kernels.cuda.nn.flash_gradient import GradientShape, gradient_kernel
 from toolkit.kernels.cuda.nn.flash_gradient_launch import gradient_shapes, launch_gradient
+from toolkit.kernels.cuda.nn.flash_launch import FlashMasks
 from toolkit.kernels.cuda.simt import matrix, ptx
 from toolkit.kernels.types import Array
 
@@ -52,7 +53,7 @@ def _gradients(
     launch_gradient(
         device, [each for each, _ in read], [each for each, _ in made], Memory(statistics.reshape(-1)), case.sizes,
         [at for _, at in read], [at for _, at in made], case.scale or 1 / math.sqrt(case.sizes[4]),
-        mask=None if mask is None else Memory(mask.reshape(-1)), mask_strides=mask_strides, causal=case.causal,
+        beside=FlashMasks(None if mask is None else Memory(mask.reshape(-1)), mask_strides), causal=case.causal,
         keeps=case.keeps,
     )  # fmt: skip
     found = [
@@ -220,8 +221,10 @@ def test_large_heads_are_three_launches() -> None:
     assert results("float32", 72) == results("float16", 128) == [("dq",), ("dk",), ("dv",)]
 
 
-_PLAIN = GradientShape(("dq",), TileFormat("float", True), ("float",), 64, 64, 32, 4, True, "", False, False, 1, "i32")
-_MASKED = replace(_PLAIN, mask="float", mask_rows=True, causal=True, keeps=2)
+_PLAIN = GradientShape(
+    ("dq",), TileFormat("float", True), ("float",), 64, 64, 32, 4, True, MaskShape(), False, 1, "i32"
+)
+_MASKED = replace(_PLAIN, under=MaskShape("float", rows=(True, False, False)), causal=True, keeps=2)
 
 
 @pytest.mark.parametrize("capability", CAPABILITIES, ids=str)

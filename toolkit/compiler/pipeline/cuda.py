@@ -46,13 +46,14 @@ def _form_attention(block: Block, to: Compilation) -> None:
     from toolkit.kernels.gpu.nn.attention import as_one_kernel
 
     narrow, tf32 = to.settings.narrow, to.settings.precision == "tf32"
-    library = device_named(block.device).context.dnn is not None
+    device = device_named(block.device)
+    library = device.context.dnn is not None
 
-    def wanted(attention: Attention) -> Attention | None:
+    def wanted(attention: Attention, in_rows: bool) -> Attention | None:
         asked = replace(attention, tf32=tf32, dtype=attention.dtype if narrow is None else narrow.name)
-        return as_one_kernel(asked, library=library)
+        return as_one_kernel(asked, library=library, in_rows=in_rows)
 
-    form_attention(block, to.excluded_by_name, may_change_variables, wanted)
+    form_attention(block, to.excluded_by_name, may_change_variables, wanted, device.to_device)
 
 
 def _order_rows(block: Block, to: Compilation) -> None:

@@ -18,6 +18,10 @@ FourStrides = tuple[int, int, int, int]
 _LIBRARY_STEP, _LIBRARY_SIZE = 8, 128
 
 
+#: types of what a softmax is multiplied with by a dropout: numbers, or 1 where a condition is true
+KEPT_TYPES = ("float32", "bool")
+
+
 class AttentionSizes(NamedTuple):
     """Attributes:
     batch, heads: how many attentions there are, which know nothing of each other.
@@ -43,7 +47,7 @@ class AttentionSizes(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Attention:
-    """out = softmax(scale * q @ k^T + mask) @ v, for each of batch and heads.
+    """out = (keep * softmax(scale * q @ k^T + mask + bias)) @ v, for each of batch and heads.
 
     Scores, their softmax and both sums are float32; the softmax is rounded to the type of q, k and v before it is
     multiplied with v. A NaN in a query, a key or the mask is in all of the rows that see it; a row whose mask is -inf
@@ -64,6 +68,14 @@ class Attention:
         tf32: as for products.
         deterministic: the same bits each time.
         made: the type of out, where that is another one: "float32" of 16-bit q, k and v.
+        bias: how what is added besides the mask lies.
+        chosen: the mask is not added: where it is not 0, it is in the place of the score, which then counts for
+            nothing, in gradients neither.
+        keep: how what the softmax is multiplied with lies: what a dropout leaves. Sums of exponentials are without it.
+        keep_type: NumPy's name of its type, of `KEPT_TYPES`.
+        kept_scale: what it is multiplied with as well.
+        group: so many heads that follow each other have the same keys and values; k and v, and their gradients, have a
+            head for each group, of which `AttentionSizes.heads` counts `group`.
     """
 
     sizes: AttentionSizes
@@ -80,6 +92,12 @@ class Attention:
     deterministic: bool = False
     made: str = ""
     apart: bool = False
+    bias: FourStrides | None = None
+    chosen: bool = False
+    keep: FourStrides | None = None
+    keep_type: str = ""
+    kept_scale: float = 1.0
+    group: int = 1
 
     @property
     def kept(self) -> tuple[int, ...]:
@@ -117,6 +135,8 @@ def library_takes(attention: Attention) -> bool:
     a = attention
     if a.dtype not in SIXTEEN_BITS or a.made not in ("", a.dtype) or a.apart:
         return False
+    if a.bias is not None or a.chosen or a.keep is not None or a.group != 1:
+        return False
     if any(size % _LIBRARY_STEP or not 0 < size <= _LIBRARY_SIZE for size in (a.sizes.size, a.sizes.value_size)):
         return False
     if a.mask is not None and a.sizes.rows > 1 and a.mask[2] == 0:
@@ -126,14 +146,16 @@ def library_takes(attention: Attention) -> bool:
 
 
 def with_every_row(attention: Attention) -> Attention:
-    """The attention with a mask that has a row for each query, one behind the other, as the library takes it."""
+    """The attention with one mask that has a row for each query, one behind the other, as the library takes it."""
     a = attention
-    if a.mask is None:
+    masks = [each for each in (a.mask, a.bias) if each is not None]
+    if not masks or a.chosen:
         return a
     rows, keys = a.sizes.rows, a.sizes.keys
-    heads = a.sizes.heads if a.mask[1] else 1
-    mask = (heads * rows * keys if a.mask[0] else 0, rows * keys if a.mask[1] else 0, keys, 1)
-    return replace(a, mask=mask)
+    batch, head = (any(each[axis] for each in masks) for axis in (0, 1))
+    heads = a.sizes.heads if head else 1
+    mask = (heads * rows * keys if batch else 0, rows * keys if head else 0, keys, 1)
+    return replace(a, mask=mask, bias=None)
 
 
 def extent(shape: tuple[int, int, int, int], strides: FourStrides) -> int:

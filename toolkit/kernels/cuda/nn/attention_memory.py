@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import TypeAlias
 
 from toolkit.kernels.cpu.native.code import Lanes
+from toolkit.kernels.cuda.nn.common import place
 from toolkit.kernels.cuda.simt.builder import KernelBuilder
 from toolkit.kernels.cuda.simt.ir import KernelBuffer, Value
 from toolkit.kernels.cuda.simt.matrix import MATRIX_KINDS, MatrixKind
@@ -17,8 +18,8 @@ KIND_OF = {"float": "tf32", "half": "half", "bfloat": "bfloat"}
 LOW, HIGH = 0xFFFF, -0x10000  # the first and the second number of a word
 #: 32-bit words that are loaded at once: 16 bytes
 _WORDS = 4
-#: what is added to a score, given its row and its key
-Mask: TypeAlias = Callable[[Lanes, Lanes], Lanes]
+#: the number of a mask at a row and a key
+Mask: TypeAlias = Callable[[Lanes, Lanes], Value]
 
 
 def up(size: int, step: int) -> int:
@@ -197,10 +198,82 @@ class RowTarget:
                 k.store(self._buffer, k.add(base, k.mul(number, self._column)), value)
 
 
+@dataclass(frozen=True, slots=True)
+class MaskShape:
+    """What lies under the scores, as kernels are made for it.
+
+    Attributes:
+        mask, bias: types in memory of what is added to scores; "" for none.
+        keep: of what shares are multiplied with behind the softmax, "i8" of conditions.
+        rows: of the three, whether they differ from row to row.
+        chosen: the mask is in the place of scores where it is not 0, instead of being added.
+        grouped: heads have keys and values of their group.
+    """
+
+    mask: str = ""
+    bias: str = ""
+    keep: str = ""
+    rows: tuple[bool, bool, bool] = (False, False, False)
+    chosen: bool = False
+    grouped: bool = False
+
+    @property
+    def names(self) -> list[str]:
+        """Of those that there are."""
+        return [name for name in _UNDER if getattr(self, name)]
+
+    def code(self) -> list[str]:
+        """What a kernel's name says of it."""
+        found = [name for name, there in (("chosen", self.chosen), ("dropped", self.keep)) if there]
+        return [*found, *(["grouped"] if self.grouped else [])]
+
+
+_UNDER = ("mask", "bias", "keep")
+
+
+class UnderScores:
+    """Masks and dropouts in memory, read where scores are.
+
+    Args:
+        where: the image and the head.
+        steps: by name, of image, head, row and key.
+        counts: of rows and keys.
+    """
+
+    def __init__(
+        self, k: KernelBuilder, shape: MaskShape, buffers: Mapping[str, KernelBuffer], where: Sequence[Lanes],
+        steps: Mapping[str, Sequence[Lanes]], counts: Sequence[Lanes],
+    ):  # fmt: skip
+        self._k, self._shape = k, shape
+        self._read = {
+            name: mask_of(k, buffers[name], place(k, where, steps[name][:2]), steps[name][2:], counts, rows=rows)
+            for name, rows in zip(_UNDER, shape.rows, strict=True)
+            if name in buffers
+        }
+
+    def score(self, score: Value, row: Lanes, key: Lanes) -> Value:
+        """A score with what is added to it, or what is there instead."""
+        k, shape = self._k, self._shape
+        names = [name for name in ("mask", "bias") if name in self._read and not (shape.chosen and name == "mask")]
+        for name in names:
+            score = k.add(score, self._read[name](row, key))
+        if shape.chosen:
+            return k.select(self.stays(row, key), score, self._read["mask"](row, key))
+        return score
+
+    def stays(self, row: Lanes, key: Lanes) -> Value:
+        """Whether a score counts, where there is a choice."""
+        return self._k.compare("oeq", self._read["mask"](row, key), self._k.number(0.0, "float"))
+
+    def kept(self, share: Value, row: Lanes, key: Lanes) -> Value:
+        """What is left of a share, or of a gradient by one."""
+        return self._k.mul(share, self._read["keep"](row, key)) if self._shape.keep else share
+
+
 def mask_of(
     k: KernelBuilder, buffer: KernelBuffer, start: Lanes, steps: Sequence[Lanes], counts: Sequence[Lanes], *, rows: bool
 ) -> Mask:
-    """What is added to a score; beyond the last row or key that of the last one, which nobody looks at.
+    """A mask's numbers; beyond the last row or key that of the last one, which nobody looks at.
 
     Args:
         start: of the image's and the head's.
@@ -212,13 +285,17 @@ def mask_of(
     def clamped(number: Lanes, count: Lanes) -> Lanes:
         return k.select(k.compare("slt", number, count), number, k.sub(count, k.number(1, count.type)))
 
-    def added(row: Lanes, key: Lanes) -> Lanes:
+    def read(row: Lanes, key: Lanes) -> Value:
         name = key.name + (row.name if rows else "")
         if name not in known:
             where = k.add(start, k.mul(clamped(key, counts[1]), steps[1]))
             if rows:
                 where = k.add(where, k.mul(clamped(row, counts[0]), steps[0]))
-            known[name] = k.convert(k.load(buffer, where), "float")
+            if buffer.type == "i8":
+                there = k.load_bool(buffer, where)
+                known[name] = k.select(there, k.number(1.0, "float"), k.number(0.0, "float"))
+            else:
+                known[name] = k.convert(k.load(buffer, where), "float")
         return known[name]
 
-    return added
+    return read

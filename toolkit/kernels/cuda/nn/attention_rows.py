@@ -13,7 +13,7 @@ from typing import cast
 
 from toolkit.kernels.cpu.native import functions
 from toolkit.kernels.cpu.native.code import Lanes
-from toolkit.kernels.cuda.nn.attention_memory import Mask, pack
+from toolkit.kernels.cuda.nn.attention_memory import UnderScores, pack
 from toolkit.kernels.cuda.nn.attention_tiles import Fragments
 from toolkit.kernels.cuda.simt.builder import KernelBuilder
 from toolkit.kernels.cuda.simt.ir import Value
@@ -74,13 +74,14 @@ class OnlineRows:
         self._shares: list[list[Value]] = []
 
     def take(
-        self, products: Sequence[Sequence[Lanes]], first: Lanes, scale: Lanes, mask: Mask | None,
+        self, products: Sequence[Sequence[Lanes]], first: Lanes, scale: Lanes, under: UnderScores,
         limits: Sequence[Lanes],
     ) -> None:  # fmt: skip
         """Scores of the keys from `first` on.
 
         Args:
             products: four numbers for each eight keys.
+            under: masks and dropouts.
             limits: of each of the two rows, the key from which on there are none.
         """
         k, index = self._k, first.type
@@ -91,10 +92,7 @@ class OnlineRows:
             scores.append([])
             for register, product in enumerate(each):
                 row, key = self.rows[register >> 1], own[register & 1]
-                score = k.mul(product, scale)
-                if mask is not None:
-                    score = k.add(score, mask(row, key))
-                scores[-1].append(score)
+                scores[-1].append(under.score(k.mul(product, scale), row, key))
         held = [[k.variable(score) for score in each] for each in scores]
         end = k.add(first, k.number(8 * len(products), index))
         ragged = functools.reduce(k.either, (k.compare("slt", limit, end) for limit in limits))
@@ -104,6 +102,10 @@ class OnlineRows:
                     there = k.compare("slt", own[register & 1], limits[register >> 1])
                     score.set(k.select(there, score.get(), k.number(-math.inf, "float")))
         self._exponentiate([[score.get() for score in each] for each in held])
+        self._shares = [
+            [under.kept(share, self.rows[register >> 1], own[register & 1]) for register, share in enumerate(each)]
+            for own, each in zip(keys, self._shares, strict=True)
+        ]
 
     def _exponentiate(self, scores: Sequence[Sequence[Value]]) -> None:
         k = self._k
@@ -136,14 +138,18 @@ class OnlineRows:
         """The exponentials of a step's keys as left factors."""
         return factors(self._k, kind, self._shares, step)
 
-    def finish(self, keeps: int) -> tuple[list[list[Value]], list[list[Value]]]:
-        """The results of each eight columns, and of either row the numbers that are kept (`FlashShape.keeps`)."""
+    def finish(self, keeps: int, scale: Lanes | None = None) -> tuple[list[list[Value]], list[list[Value]]]:
+        """The results of each eight columns, and of either row the numbers that are kept (`FlashShape.keeps`).
+
+        Args:
+            scale: of the results.
+        """
         k = self._k
         inverses: list[Value] = []
         kept: list[list[Value]] = []
         for top, total in zip(self._tops, self._totals, strict=True):
             whole = beside(k, total.get())
-            inverses.append(k.div(k.number(1.0, "float"), whole))
+            inverses.append(k.div(k.number(1.0, "float") if scale is None else scale, whole))
             pair = [top.get(), cast("Value", functions.log(k, whole))] if keeps else []
             kept.append([k.add(*pair)] if keeps == 1 else pair)
         results = [

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from toolkit.kernels.cpu.native.code import Lanes
-from toolkit.kernels.cuda.nn.attention_memory import KIND_OF, Mask, RowSource, RowTarget, TileFormat, mask_of
+from toolkit.kernels.cuda.nn.attention_memory import KIND_OF, MaskShape, RowSource, RowTarget, TileFormat, UnderScores
 from toolkit.kernels.cuda.nn.attention_rows import OnlineRows
 from toolkit.kernels.cuda.nn.attention_tiles import Fragments, KeyTile, ValueTile, left_fragments
 from toolkit.kernels.cuda.nn.common import place, split
@@ -37,8 +37,7 @@ class FlashShape:
         warps: of a block.
         stacks: how often a warp has 16 rows.
         pairs: the result's strides are even and its numbers lie one behind the other; strides count in pairs.
-        mask: its type in memory; "" for none.
-        mask_rows: whether it differs from row to row.
+        under: masks and dropouts.
         causal: row i takes keys 0 to i.
         keeps: numbers of a row that are written besides: 1, the logarithm of the sum of exponentials of its scores; 2,
             its largest score and the logarithm of the sum of exponentials of scores less that one.
@@ -53,8 +52,7 @@ class FlashShape:
     warps: int
     stacks: int
     pairs: bool
-    mask: str
-    mask_rows: bool
+    under: MaskShape
     causal: bool
     keeps: int
     index: str
@@ -67,10 +65,10 @@ class FlashShape:
 
 @functools.cache
 def flash_kernel(shape: FlashShape) -> SimtKernel:
-    """Buffers q, k, v, out, mask (if any) and statistics (if kept).
+    """Buffers q, k, v, out, mask, bias and keep (if any) and statistics (if kept).
 
     Scalars: heads, rows, keys, scale; strides of batch, head, row and column of q, k, v and out, in what `format` and
-    `pairs` say; of batch, head, row and key of the mask.
+    `pairs` say; of batch, head, row and key of mask, bias and keep; the dropout's scale; heads of a group.
     """
     return _Flash(shape).kernel()
 
@@ -82,20 +80,22 @@ class _Flash:
         self._shape = shape
         name = "_".join([
             "attention", KIND_OF[shape.format.number], f"{shape.depth}x{shape.width}", f"{shape.rows}x{shape.keys}",
-            *(["causal"] if shape.causal else []),
+            *(["causal"] if shape.causal else []), *shape.under.code(),
         ])  # fmt: skip
         self._k = k = KernelBuilder(name, shape.warps * WARP)
         memory = shape.format.memory
         self._q, self._keys, self._values = (k.buffer(name, memory) for name in ("q", "k", "v"))
         self._out = k.buffer("out", shape.made, written=True)
-        self._mask = k.buffer("mask", shape.mask) if shape.mask else None
+        self._under = {name: k.buffer(name, getattr(shape.under, name)) for name in shape.under.names}
         self._statistics = k.buffer("statistics", "float", written=True) if shape.keeps else None
         self._heads, self._row_count, self._key_count = (
             k.scalar(name, shape.index) for name in ("heads", "rows", "keys")
         )
         self._scale = k.scalar("scale", "float")
         self._steps = {name: [k.scalar(f"{name}_{axis}", shape.index) for axis in ("batch", "head", "row", "column")]
-                       for name in ("q", "k", "v", "out", *(["mask"] if shape.mask else []))}  # fmt: skip
+                       for name in ("q", "k", "v", "out", *shape.under.names)}  # fmt: skip
+        self._kept_scale = k.scalar("kept_scale", "float") if shape.under.keep else None
+        self._group = k.scalar("group", shape.index) if shape.under.grouped else None
 
     def kernel(self) -> SimtKernel:
         k, shape = self._k, self._shape
@@ -134,9 +134,11 @@ class _Flash:
             self._key_tile.put(key_shares)
             self._value_tile.put(value_shares)
             k.barrier()
-            mask = self._mask_of()
+            under = UnderScores(
+                k, shape.under, self._under, self._batch_head, self._steps, (self._row_count, self._key_count)
+            )
             for stack, products in zip(stacks, self._products(stacks), strict=True):
-                stack.take(products, first, self._scale, mask, [self._limit(row) for row in stack.rows])
+                stack.take(products, first, self._scale, under, [self._limit(row) for row in stack.rows])
             self._sum_values(stacks)
 
     def _limit(self, row: Lanes) -> Lanes:
@@ -146,14 +148,6 @@ class _Flash:
             return self._key_count
         own = k.add(row, k.number(1, row.type))
         return k.select(k.compare("slt", own, self._key_count), own, self._key_count)
-
-    def _mask_of(self) -> Mask | None:
-        if self._mask is None:
-            return None
-        steps = self._steps["mask"]
-        start = place(self._k, self._batch_head, steps[:2])
-        counts = (self._row_count, self._key_count)
-        return mask_of(self._k, self._mask, start, steps[2:], counts, rows=self._shape.mask_rows)
 
     def _products(self, stacks: Sequence[OnlineRows]) -> list[list[list[Lanes]]]:
         """Queries by keys: of each stack for each eight keys the four sums of a thread."""
@@ -184,7 +178,7 @@ class _Flash:
 
     def _store(self, stack: OnlineRows) -> None:
         k, shape, at = self._k, self._shape, self._at
-        results, kept = stack.finish(shape.keeps)
+        results, kept = stack.finish(shape.keeps, self._kept_scale)
         batch, head, row_step, column_step = self._steps["out"]
         start = place(k, self._batch_head, [batch, head])
         target = RowTarget(k, self._out, start, row_step, column_step, self._row_count, shape.width, pairs=shape.pairs)
@@ -200,6 +194,8 @@ class _Flash:
                     k.store(self._statistics, k.add(where, k.number(i, image.type)), number)
 
     def _source(self, name: str, buffer: KernelBuffer, count: Lanes, size: int) -> RowSource:
-        steps = self._steps[name]
-        start = place(self._k, self._batch_head, steps[:2])
+        steps, where = self._steps[name], self._batch_head
+        if self._group is not None and name in ("k", "v"):
+            where = [where[0], self._k.div(where[1], self._group)]
+        start = place(self._k, where, steps[:2])
         return RowSource(self._k, self._shape.format, buffer, start, steps[2], steps[3], count, size)

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from toolkit.kernels.cpu.native.code import Lanes
-from toolkit.kernels.cuda.nn.attention_memory import KIND_OF, Mask, RowSource, RowTarget, TileFormat, mask_of
+from toolkit.kernels.cuda.nn.attention_memory import KIND_OF, MaskShape, RowSource, RowTarget, TileFormat, UnderScores
 from toolkit.kernels.cuda.nn.attention_rows import beside, exponential, factors
 from toolkit.kernels.cuda.nn.attention_tiles import (
     BothTile,
@@ -49,8 +49,7 @@ class GradientShape:
         warps: of a block.
         pairs: of all results strides are even and the numbers of a row lie one behind the other; strides count in
             pairs.
-        mask: its type in memory; "" for none.
-        mask_rows: whether it differs from row to row.
+        under: masks and dropouts.
         causal: row i takes keys 0 to i.
         keeps: numbers of a row that the attention has left, see `FlashShape`.
         index: the type of places in tensors.
@@ -64,8 +63,7 @@ class GradientShape:
     tile: int
     warps: int
     pairs: bool
-    mask: str
-    mask_rows: bool
+    under: MaskShape
     causal: bool
     keeps: int
     index: str
@@ -90,10 +88,12 @@ class GradientShape:
 
 @functools.cache
 def gradient_kernel(shape: GradientShape) -> SimtKernel:
-    """Buffers: those of `reads`, mask (if any), statistics, dots (D of each row; of queries they are written), results.
+    """Buffers: those of `reads`; mask, bias and keep (if any); statistics; dots (D of each row, written of queries);
+    results.
 
     Scalars: heads, rows, keys, scale; strides of batch, head, row and column of each of `reads` and of the results, in
-    what `format` and `pairs` say; of batch, head, row and key of the mask.
+    what `format` and `pairs` say; of batch, head, row and key of mask, bias and keep; the dropout's scale; heads of a
+    group.
     """
     return _Gradient(shape).kernel()
 
@@ -105,11 +105,11 @@ class _Gradient:
         self._shape = shape
         name = "_".join([
             "attention", "gradient", *shape.results, KIND_OF[shape.format.number], f"{shape.depth}x{shape.width}",
-            f"{shape.own}x{shape.tile}", *(["causal"] if shape.causal else []),
+            f"{shape.own}x{shape.tile}", *(["causal"] if shape.causal else []), *shape.under.code(),
         ])  # fmt: skip
         self._k = k = KernelBuilder(name, shape.warps * WARP)
         self._buffers = {name: k.buffer(name, shape.format.memory) for name in shape.reads}
-        self._mask = k.buffer("mask", shape.mask) if shape.mask else None
+        self._under = {name: k.buffer(name, getattr(shape.under, name)) for name in shape.under.names}
         self._statistics = k.buffer("statistics", "float")
         self._dots = k.buffer("dots", "float", written=shape.by_queries)
         self._made = {
@@ -119,19 +119,25 @@ class _Gradient:
             k.scalar(name, shape.index) for name in ("heads", "rows", "keys")
         )
         self._scale = k.scalar("scale", "float")
-        named = (*shape.reads, *shape.results, *(["mask"] if shape.mask else []))
+        named = (*shape.reads, *shape.results, *shape.under.names)
         self._steps = {
             name: [k.scalar(f"{name}_{axis}", shape.index) for axis in ("batch", "head", "row", "column")]
             for name in named
         }
+        self._kept_scale = k.scalar("kept_scale", "float") if shape.under.keep else None
+        self._group = k.scalar("group", shape.index) if shape.under.grouped else None
 
     def kernel(self) -> SimtKernel:
         k, shape, index = self._k, self._shape, self._shape.index
         count = self._row_count if shape.by_queries else self._key_count
         tiles = k.div(k.add(count, k.number(shape.own - 1, index)), k.number(shape.own, index))
-        self._image_head = split(k, k.convert(k.block_index, index), self._heads, tiles)
-        block_first = k.mul(self._image_head.pop(), k.number(shape.own, index))
-        self._image = k.add(k.mul(self._image_head[0], self._heads), self._image_head[1])
+        group = self._group
+        heads = self._heads if shape.by_queries or group is None else k.div(self._heads, group)
+        self._batch, head, tile = split(k, k.convert(k.block_index, index), heads, tiles)
+        # of queries, and of keys; a block of keys of a group goes through the heads of this
+        self._head = head
+        self._key_head = k.div(head, group) if shape.by_queries and group is not None else head
+        block_first = k.mul(tile, k.number(shape.own, index))
         self._at = at = Fragments(k, index)
         first = k.add(block_first, k.mul(at.warp, k.number(ROWS, index)))
         self._own = [k.add(k.add(first, at.group), k.number(add, index)) for add in (0, 8)]
@@ -148,7 +154,12 @@ class _Gradient:
             for name in shape.results
             if (size := self._size(name))
         }
-        self._walk(sums, block_first)
+        if group is None or shape.by_queries:
+            self._walk(sums, block_first)
+        else:
+            with k.loop(0, group) as member:
+                self._head = k.add(k.mul(self._key_head, group), member)
+                self._walk(sums, block_first)
         for name, each in sums.items():
             self._store(name, each)
         return k.finish()
@@ -161,7 +172,9 @@ class _Gradient:
         near, far = ("k", "v") if shape.by_queries else ("q", "d_out")
         near_tile, far_tile = self._tiles(near, far)
         start, end = self._range(block_first)
-        mask = self._mask_of()
+        under = UnderScores(
+            k, shape.under, self._under, (self._batch, self._head), self._steps, (self._row_count, self._key_count)
+        )
         with k.loop(start, end, shape.tile) as first:
             k.barrier()  # nobody reads the last tiles any more
             near_tile.fill(self._source(near), first)
@@ -175,7 +188,7 @@ class _Gradient:
             for column in range(shape.tile // 8):
                 scores = self._product(self._left, near_tile, column)
                 d_shares = self._product(self._far, far_tile, column) if self._far else None
-                one, other = self._column(scores, d_shares, self._places(first, column), column, mask)
+                one, other = self._column(scores, d_shares, self._places(first, column), column, under)
                 shares.append(one)
                 slopes.append(other)
             for name, target in sums.items():
@@ -230,9 +243,9 @@ class _Gradient:
 
     def _column(
         self, scores: Sequence[Value], d_shares: Sequence[Value] | None, others: Sequence[Value], column: int,
-        mask: Mask | None,
+        under: UnderScores,
     ) -> tuple[list[Value], list[Value]]:  # fmt: skip
-        """Shares, and the gradients by scores without the scale, of own rows and eight others."""
+        """Shares that are left, and the gradients by scores without the scale, of own rows and eight others."""
         k, shape = self._k, self._shape
         zero = k.number(0.0, "float")
         shares: list[Value] = []
@@ -241,18 +254,22 @@ class _Gradient:
             own, other = self._own[register >> 1], others[register & 1]
             row, key = (own, other) if shape.by_queries else (other, own)
             top, logarithm, dot = self._rows[register >> 1 if shape.by_queries else 2 * column + (register & 1)]
-            score: Value = k.mul(product, self._scale)
-            if mask is not None:
-                score = k.add(score, mask(row, key))
+            score = under.score(k.mul(product, self._scale), row, key)
             there: Value = k.compare("slt", other, self._key_count if shape.by_queries else self._row_count)
             if shape.causal:
                 there = k.both(there, k.compare("sle", key, row))
             exponent = k.sub(score, top)  # first: of -1e9 less -1e9 a sum with the logarithm would have lost it
             share = exponential(k, exponent if logarithm is None else k.sub(exponent, logarithm))
             share = k.select(there, share, zero)
-            shares.append(share)
-            if d_shares is not None:
-                slopes.append(k.select(there, k.mul(share, k.sub(d_shares[register], dot)), zero))
+            shares.append(under.kept(share, row, key))
+            if d_shares is None:
+                continue
+            d_share: Value = d_shares[register]
+            if self._kept_scale is not None:
+                d_share = k.mul(under.kept(d_share, row, key), self._kept_scale)
+            if shape.under.chosen:
+                there = k.both(there, under.stays(row, key))
+            slopes.append(k.select(there, k.mul(share, k.sub(d_share, dot)), zero))
         return shares, slopes
 
     def _add(
@@ -276,10 +293,16 @@ class _Gradient:
         last = k.sub(self._row_count, k.number(1, row.type))
         return k.select(k.compare("slt", row, last), row, last)
 
+    def _place(self, row: Lanes) -> Value:
+        """Of a row among all."""
+        k = self._k
+        image = k.add(k.mul(self._batch, self._heads), self._head)
+        return k.add(k.mul(image, self._row_count), row)
+
     def _kept(self, row: Lanes) -> list[Value]:
         """What the attention has left of a row."""
         k, keeps = self._k, self._shape.keeps
-        where = k.mul(k.add(k.mul(self._image, self._row_count), row), k.number(keeps, row.type))
+        where = k.mul(self._place(row), k.number(keeps, row.type))
         return [k.load(self._statistics, k.add(where, k.number(i, row.type))) for i in range(keeps)]
 
     def _row_numbers(self, row: Lanes) -> tuple[Value, Value | None, Value]:
@@ -297,7 +320,7 @@ class _Gradient:
         dot = beside(k, total.get())
         mine = k.both(k.compare("eq", self._at.inside, k.number(0, index)), k.compare("slt", row, self._row_count))
         with k.when(mine):
-            k.store(self._dots, k.add(k.mul(self._image, self._row_count), row), dot)
+            k.store(self._dots, self._place(row), dot)
         return top, logarithm[0] if logarithm else None, dot
 
     def _shared_numbers(self, first: Lanes) -> KernelBuffer:
@@ -308,7 +331,7 @@ class _Gradient:
         thread = k.convert(k.thread, shape.index)
         with k.when(k.compare("slt", thread, k.number(shape.tile, shape.index))):
             row = self._clamped(k.add(first, thread))
-            dot = k.load(self._dots, k.add(k.mul(self._image, self._row_count), row))
+            dot = k.load(self._dots, self._place(row))
             for i, number in enumerate([*self._kept(row), dot]):
                 k.store(self._numbers, k.add(thread, k.number(i * shape.tile, shape.index)), number)
         return self._numbers
@@ -337,27 +360,24 @@ class _Gradient:
 
     def _source(self, name: str) -> RowSource:
         steps = self._steps[name]
-        start = place(self._k, self._image_head, steps[:2])
+        start = place(self._k, self._where(name), steps[:2])
         return RowSource(
             self._k, self._shape.format, self._buffers[name], start, steps[2], steps[3], self._count(name),
             self._size(name),
         )  # fmt: skip
 
-    def _mask_of(self) -> Mask | None:
-        if self._mask is None:
-            return None
-        steps = self._steps["mask"]
-        start = place(self._k, self._image_head, steps[:2])
-        counts = (self._row_count, self._key_count)
-        return mask_of(self._k, self._mask, start, steps[2:], counts, rows=self._shape.mask_rows)
+    def _where(self, name: str) -> tuple[Lanes, Lanes]:
+        """Image and head."""
+        return self._batch, self._key_head if name in ("k", "v", "dk", "dv") else self._head
 
     def _store(self, name: str, sums: Sequence[Sequence[RegisterVariable]]) -> None:
         k, steps = self._k, self._steps[name]
         target = RowTarget(
-            k, self._made[name], place(k, self._image_head, steps[:2]), steps[2], steps[3], self._count(_BY[name]),
+            k, self._made[name], place(k, self._where(name), steps[:2]), steps[2], steps[3], self._count(_BY[name]),
             self._size(name), pairs=self._shape.pairs,
         )  # fmt: skip
         values = [[each.get() for each in column] for column in sums]
-        if name != "dv":
-            values = [[k.mul(each, self._scale) for each in column] for column in values]
+        scale = self._kept_scale if name == "dv" else self._scale
+        if scale is not None:
+            values = [[k.mul(each, scale) for each in column] for column in values]
         target.store(self._own, self._at.inside, values)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from toolkit.kernels.cuda.nn.attention_memory import TileFormat
+from toolkit.kernels.cuda.nn.attention_memory import MaskShape, TileFormat
 from toolkit.kernels.cuda.nn.common import index_type_of, llvm_type
 from toolkit.kernels.cuda.nn.flash_attention import FlashShape, flash_kernel
 from toolkit.kernels.cuda.simt.matrix import ROWS
@@ -40,10 +41,56 @@ def takes_sizes(dtype: str, size: int, value_size: int, *, tf32: bool) -> bool:
     return fits and (dtype in ("float16", "bfloat16") or (dtype == "float32" and tf32))
 
 
+@dataclass(frozen=True)
+class FlashMasks:
+    """What an attention takes besides, with strides of batch, heads, rows and keys, which may be 0.
+
+    Attributes:
+        mask, bias: floats that are added to scores; of `chosen`, the mask is in the place of scores where it is not 0.
+        keep: floats, or conditions, with which shares are multiplied behind the softmax, and with `kept_scale`.
+        group: heads that follow each other and have the same keys and values.
+    """
+
+    mask: Any = None
+    mask_strides: Strides | None = None
+    bias: Any = None
+    bias_strides: Strides | None = None
+    keep: Any = None
+    keep_strides: Strides | None = None
+    chosen: bool = False
+    kept_scale: float = 1.0
+    group: int = 1
+
+    @property
+    def arrays(self) -> list[Any]:
+        return [each for each in (self.mask, self.bias, self.keep) if each is not None]
+
+    @property
+    def strides(self) -> list[Strides]:
+        return [each for each in (self.mask_strides, self.bias_strides, self.keep_strides) if each is not None]
+
+    @property
+    def numbers(self) -> list[float]:
+        """What kernels are launched with, last."""
+        found: list[float] = [number for each in self.strides for number in each]
+        found += [self.kept_scale] if self.keep is not None else []
+        return found + ([self.group] if self.group > 1 else [])
+
+    @property
+    def shape(self) -> MaskShape:
+        """What kernels are made for."""
+        pairs = ((self.mask, self.mask_strides), (self.bias, self.bias_strides), (self.keep, self.keep_strides))
+        types = ["" if array is None else llvm_type(array.dtype) for array, _ in pairs]
+        rows = [own is not None and own[2] != 0 for _, own in pairs]
+        return MaskShape(types[0], types[1], types[2], (rows[0], rows[1], rows[2]), self.chosen, self.group > 1)
+
+
+_NOTHING = FlashMasks()
+
+
 def flash_shape(
-    arrays: Sequence[Any], sizes: Sequence[int], strides: Sequence[Strides], *, mask: Any = None,
-    mask_strides: Strides | None = None, causal: bool = False, keeps: int = 0,
-    processors: int = 1,
+    arrays: Sequence[Any], sizes: Sequence[int], strides: Sequence[Strides], *, beside: FlashMasks = _NOTHING,
+    causal: bool = False, keeps: int = 0, processors: int = 1,
 ) -> FlashShape:  # fmt: skip
     """The kernel that takes these; see `launch_flash`.
 
@@ -54,8 +101,9 @@ def flash_shape(
     batch, heads, rows, keys, size, value_size = sizes
     number = llvm_type(arrays[0].dtype)
     format = TileFormat(number, joined=True)
+    groups = heads // beside.group
     shapes = (
-        (batch, heads, rows, size), (batch, heads, keys, size), (batch, heads, keys, value_size),
+        (batch, heads, rows, size), (batch, groups, keys, size), (batch, groups, keys, value_size),
         (batch, heads, rows, value_size),
     )  # fmt: skip
     joined = is_aligned(arrays[:3], strides[:3], shapes[:3], format.vector)
@@ -64,33 +112,30 @@ def flash_shape(
     large = batch * heads * -(-rows // (2 * _WARPS * ROWS))
     twice = joined and max(size, value_size) <= _TWICE and rows > _WARPS * ROWS and large >= 2 * processors
     extents = [extent_of(shape, own) for shape, own in zip(shapes, strides, strict=True)]
-    if mask_strides is not None:
-        extents.append(extent_of((batch, heads, rows, keys), mask_strides))
+    extents += [extent_of((batch, heads, rows, keys), own) for own in beside.strides]
     return FlashShape(
         format if joined else TileFormat(number, joined=False), llvm_type(out.dtype), size, value_size,
         _KEYS[number, twice], _WARPS, 2 if twice else 1, pairs,
-        "" if mask is None else llvm_type(mask.dtype), mask_strides is not None and mask_strides[2] != 0, causal,
-        keeps, index_type_of(max(extents)),
+        beside.shape, causal, keeps, index_type_of(max(extents)),
     )  # fmt: skip
 
 
 def launch_flash(
     device: Any, arrays: Sequence[Any], sizes: Sequence[int], strides: Sequence[Strides], scale: float, *,
-    mask: Any = None, mask_strides: Strides | None = None, causal: bool = False, statistics: Any = None,
-    keeps: int = 0,
+    beside: FlashMasks = _NOTHING, causal: bool = False, statistics: Any = None, keeps: int = 0,
 ) -> None:  # fmt: skip
-    """out = softmax(scale * q k' + mask) v for each of batch and heads, on the device's compute stream.
+    """out = (keep * softmax(scale * q k' + mask + bias)) v for each of batch and heads, on the device's compute stream.
 
     Args:
         arrays: q, k, v and out, float32, float16 or bfloat16; the first three of one type.
         sizes: batch, heads, rows (queries), keys, numbers of a query, numbers of a value; all above 0.
         strides: of the four arrays, in elements.
-        mask: floats, added to the scores; with `mask_strides`, of batch, heads, rows and keys, which may be 0.
+        beside: masks and dropouts.
         causal: row i takes keys 0 to i only.
         statistics: float32, `keeps` numbers of each row are written there (`FlashShape.keeps`).
     """
     shape = flash_shape(
-        arrays, sizes, strides, mask=mask, mask_strides=mask_strides, causal=causal, keeps=keeps,
+        arrays, sizes, strides, beside=beside, causal=causal, keeps=keeps,
         processors=device.properties.multiprocessors,
     )  # fmt: skip
     batch, heads, rows, keys = sizes[:4]
@@ -99,10 +144,10 @@ def launch_flash(
         number for own, step in zip(strides, steps, strict=True)
         for number in (*(each // step for each in own[:3]), own[3])
     ]  # fmt: skip
-    buffers = [*arrays, *(each for each in (mask, statistics) if each is not None)]
+    buffers = [*arrays, *beside.arrays, *([] if statistics is None else [statistics])]
     device.launch(
         flash_kernel(shape), batch * heads * -(-rows // shape.rows), *buffers, heads, rows, keys, scale, *given,
-        *(mask_strides or ()),
+        *beside.numbers,
     )  # fmt: skip
 
 

@@ -16,7 +16,7 @@ from toolkit.kernels.cuda.libraries.attention import (
 )
 from toolkit.kernels.cuda.libraries.precision import is_tf32_allowed
 from toolkit.kernels.cuda.nn.flash_gradient_launch import launch_gradient
-from toolkit.kernels.cuda.nn.flash_launch import launch_flash, takes_sizes
+from toolkit.kernels.cuda.nn.flash_launch import FlashMasks, launch_flash, takes_sizes
 from toolkit.kernels.cuda.nn.strided import gathered
 from toolkit.kernels.gpu.elementwise.row_nests import LONGEST_ROW
 from toolkit.kernels.gpu.nn import attention_parts
@@ -27,7 +27,7 @@ _known: WeakKeyDictionary[Any, dict[Attention | AttentionGradient, Any]] = WeakK
 _MOST_KNOWN = 4096  # shapes change without end in few programs
 
 
-def as_one_kernel(attention: Attention, *, library: bool) -> Attention | None:
+def as_one_kernel(attention: Attention, *, library: bool, in_rows: bool = True) -> Attention | None:
     """An attention as one operation of a program; None where neither the library nor we have kernels for it.
 
     What the library refuses when it is asked for a plan, and has no kernel of ours, is computed by parts, whose rows
@@ -36,34 +36,38 @@ def as_one_kernel(attention: Attention, *, library: bool) -> Attention | None:
     Args:
         attention: with statistics where it has gradients.
         library: whether there is one.
+        in_rows: whether the numbers of all rows, gradients' too, lie one behind the other, as the library wants them.
 
     Returns:
-        the attention, whose statistics are `apart` where it is ours, and whose mask has a row for each query where it
-        is the library's.
+        the attention, whose statistics are `apart` where it is ours, and whose masks are one with a row for each query
+        where it is the library's.
     """
-    taken, ours = library_takes(with_every_row(attention)), _is_ours(attention)
+    taken, ours = in_rows and library_takes(with_every_row(attention)), _is_ours(attention)
     if taken and (ours or attention.sizes.keys <= LONGEST_ROW):
         if not library:
             return replace(attention, apart=attention.statistics and ours)
-        return with_every_row(attention) if _is_spread(attention) else attention
+        one = attention.bias is None and not _is_spread(attention)
+        return attention if one else with_every_row(attention)
     return replace(attention, apart=attention.statistics) if ours else None
 
 
 def attend(
-    device: Any, attention: Attention, q: Any, k: Any, v: Any, out: Any, *, mask: Any = None, statistics: Any = None
-) -> None:
-    """out = softmax(scale * q @ k^T + mask) @ v, put into the device's compute stream.
+    device: Any, attention: Attention, q: Any, k: Any, v: Any, out: Any, *, mask: Any = None, bias: Any = None,
+    keep: Any = None, statistics: Any = None,
+) -> None:  # fmt: skip
+    """out = (keep * softmax(scale * q @ k^T + mask + bias)) @ v, put into the device's compute stream.
 
     Args:
         attention: sizes, strides and types; all sizes above 0.
         q, k, v: of its type.
         out: of its result's type.
-        mask: float32, where it has one.
+        mask, bias: float32, where it has them.
+        keep: of its type, where it has one.
         statistics: float32, `Attention.kept`, to be written, where it has them.
     """
     asked = replace(attention, tf32=is_tf32_allowed(), deterministic=device.deterministic)
     dnn = device.context.dnn
-    of = None if dnn is None else _asked(dnn, with_every_row(asked))
+    of = None if dnn is None or bias is not None else _asked(dnn, with_every_row(asked))
     if dnn is not None and of is not None:
         given = mask if mask is None or of.mask == asked.mask else _every_row(device, asked, of, mask)
         dnn.attend(of, q, k, v, out, device.compute, mask=given, statistics=statistics)
@@ -71,7 +75,7 @@ def attend(
     if _is_ours(asked):
         strides = (asked.q, asked.k, asked.v, asked.out)
         launch_flash(
-            device, (q, k, v, out), asked.sizes, strides, asked.scale, mask=mask, mask_strides=asked.mask,
+            device, (q, k, v, out), asked.sizes, strides, asked.scale, beside=_beside(asked, mask, bias, keep),
             causal=asked.causal, statistics=statistics, keeps=_keeps(asked),
         )  # fmt: skip
         return
@@ -90,18 +94,21 @@ def attend_back(
     made: tuple[Any, Any, Any],
     *,
     mask: Any = None,
+    bias: Any = None,
+    keep: Any = None,
 ) -> None:
     """The gradients of an attention, put into the device's compute stream.
 
     Args:
-        q, k, v, out, mask, statistics: what the attention took and made.
+        q, k, v, out, mask, bias, keep, statistics: what the attention took and made.
         d_out: the gradient by its result.
         made: those by q, k and v, to be written.
     """
     forward = replace(gradient.forward, tf32=is_tf32_allowed(), deterministic=device.deterministic)
     asked = replace(gradient, forward=forward)
     dnn = device.context.dnn
-    of = None if dnn is None else _asked(dnn, replace(asked, forward=with_every_row(forward)))
+    taken = dnn is not None and bias is None  # of two masks, the library would have been given their sum
+    of = _asked(dnn, replace(asked, forward=with_every_row(forward))) if taken else None
     if dnn is not None and of is not None:
         given = mask
         if mask is not None and of.forward.mask != forward.mask:
@@ -114,10 +121,14 @@ def attend_back(
         launch_gradient(
             device, (q, k, v, out, d_out), made, statistics, forward.sizes,
             (forward.q, forward.k, forward.v, forward.out, gradient.d_out), (gradient.dq, gradient.dk, gradient.dv),
-            forward.scale, mask=mask, mask_strides=forward.mask, causal=forward.causal, keeps=_keeps(forward),
+            forward.scale, beside=_beside(forward, mask, bias, keep), causal=forward.causal, keeps=_keeps(forward),
         )  # fmt: skip
         return
     attention_parts.attend_back(device, asked, q, k, v, d_out, statistics, made, mask)
+
+
+def _beside(a: Attention, mask: Any, bias: Any, keep: Any) -> FlashMasks:
+    return FlashMasks(mask, a.mask, bias, a.bias, keep, a.keep, a.chosen, a.kept_scale, a.group)
 
 
 def _is_spread(a: Attention) -> bool:

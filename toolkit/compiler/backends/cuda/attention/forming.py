@@ -2,7 +2,7 @@
 
 Formed is what one kernel computes without the scores in memory: where nobody else takes the values between, or all that
 do are the gradients by queries, keys and values. Transpositions and changes of shape around it, which split and join
-heads, are taken into its strides. A dropout between softmax and product is in the way, and what is there stays.
+heads, are taken into its strides. What a dropout between softmax and product leaves is read as a mask is.
 """
 
 from __future__ import annotations
@@ -11,14 +11,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from toolkit.compiler.backends.cuda.attention.gradients import FoundGradients, factor_of, gradients_of
-from toolkit.compiler.backends.cuda.attention.masks import SELECTS, Known, Masked, Widened, causal, mask_axes
+from toolkit.compiler.backends.cuda.attention.gradients import FoundGradients, gradients_of
+from toolkit.compiler.backends.cuda.attention.known import Known
+from toolkit.compiler.backends.cuda.attention.masks import Masks, mask_axes
 from toolkit.compiler.backends.cuda.attention.operations import AttentionCall, AttentionGradientCall
+from toolkit.compiler.backends.cuda.attention.scores import Dropped, Scores, Used, dropped_of, scores_of, uses_of
 from toolkit.compiler.backends.cuda.attention.sides import (
+    Beside,
     Placed,
     Side,
     Sides,
     attention_of,
+    is_read_in_loops,
     is_read_in_rows,
     sides_of,
 )
@@ -30,15 +34,20 @@ from toolkit.compiler.ir.block import Block
 from toolkit.compiler.ir.operation import Operation
 from toolkit.compiler.ir.operations.calls import Call
 from toolkit.compiler.ir.value import Value
-from toolkit.compiler.transforms.elements import ADDS
 from toolkit.kernels.cuda.libraries.attention import Attention, FourStrides
 from toolkit.kernels.tensors import F32
+from toolkit.kernels.types import Array
 
 Refused = Callable[[Operation], bool]
+Wanted = Callable[[Attention, bool], Attention | None]
 
 
 def form_attention(
-    block: Block, refused: Refused, changes_variables: Refused, wanted: Callable[[Attention], Attention | None]
+    block: Block,
+    refused: Refused,
+    changes_variables: Refused,
+    wanted: Wanted,
+    to_device: Callable[[Array], Any],
 ) -> None:
     """Put attention and its gradients together, in loops too.
 
@@ -47,18 +56,21 @@ def form_attention(
         changes_variables: whether arrays that were read may hold something else behind an operation: nothing is moved
             beyond it.
         wanted: an attention as one kernel computes it (`kernels.gpu.nn.attention.as_one_kernel`), with statistics its
-            gradients, too; None where it stays parts.
+            gradients, too; None where it stays parts. It is told whether the numbers of all rows lie one behind the
+            other.
+        to_device: an array in the memory of the device.
     """
     for operation in block.operations:
         for region in operation.regions():
-            form_attention(region, refused, changes_variables, wanted)
+            form_attention(region, refused, changes_variables, wanted, to_device)
     found = [operation for operation in block if operation.op == "Softmax"]
     if not found:
         return
-    times, known, widened = times_of(block, changes_variables), Known(), Widened(block)
+    times, known = times_of(block, changes_variables), Known()
+    masks = Masks(block, times, to_device)
     for softmax in found:
         if not refused(softmax):
-            _Forming(block, refused, times, known, widened, wanted, softmax).run()
+            _Forming(block, refused, times, known, masks, wanted, softmax).run()
 
 
 @dataclass
@@ -75,10 +87,10 @@ class _Forming:
 
     def __init__(
         self, block: Block, refused: Refused, times: dict[Operation, int], known: Known,
-        widened: Widened, wanted: Callable[[Attention], Attention | None], softmax: Operation,
+        masks: Masks, wanted: Wanted, softmax: Operation,
     ):  # fmt: skip
         self._block, self._refused, self._times, self._known, self._wanted = block, refused, times, known, wanted
-        self._widened = widened
+        self._masks = masks
         self._softmax = softmax
 
     def run(self) -> None:
@@ -89,24 +101,25 @@ class _Forming:
         shares = softmax.output
         if shares.is_result or shares.is_predicate or not self._is_beside(softmax):
             return
-        before = self._scores()
-        if before is None:
+        scores = scores_of(softmax, self._known)
+        keys = None if scores is None else sides_of(scores.product, scores.product.output)
+        if scores is None or keys is None:
             return
-        first, masked, factor, members = before
-        keys = sides_of(first, first.output)
-        products = [(user, sides) for user in shares.users if (sides := sides_of(user, shares)) is not None]
-        second = next(((user, sides) for user, sides in products if sides.rows.value is user.output), None)
-        if keys is None or second is None or not all(map(self._is_beside, (first, *members, second[0]))):
+        if not all(map(self._is_beside, (scores.product, *(link.operation for link in scores.links)))):
             return
-        gradients = None
-        if len(shares.users) > 1:
-            known = self._known if masked.causal else None
-            gradients = gradients_of(shares, second[0], keys, second[1], factor, self._is_beside, known)
-            if gradients is None or set(shares.users) - {second[0], *gradients.operations}:
-                return
-        elif shares.users[second[0]] != 1:
+        for used in uses_of(shares):
+            dropped = dropped_of(used.links, self._known)
+            if dropped is None or not all(map(self._is_beside, (used.second, *(x.operation for x in used.links)))):
+                continue
+            gradients = None
+            if len(shares.users) > 1:
+                gradients = gradients_of(shares, used, scores, keys, self._is_beside, self._known)
+                if gradients is None:
+                    continue
+            elif not self._is_alone(used):
+                continue
+            self._form(scores, keys, used, dropped, gradients)
             return
-        self._form([first, *members], second[0], keys, second[1], masked, factor, gradients)
 
     # -- what is there
 
@@ -117,51 +130,11 @@ class _Forming:
             return False
         return self._times.get(operation) == self._times.get(softmax) and not self._refused(operation)
 
-    def _scores(self) -> tuple[Operation, Masked, float, list[Operation]] | None:
-        """The product that makes the scores, the mask, the scale, and the operations from the scale to the softmax."""
-        members: list[Operation] = [self._softmax]
-        given = self._softmax.inputs[0]
-        at, masked = self._alone(given, self._softmax), Masked(given, None, False, [])
-        if at is not None and at.op in (*ADDS, "Sub", *SELECTS):
-            found = self._masked(at)
-            if found is None:
-                return None
-            masked = found
-            members[:0] = masked.members
-            at = self._alone(masked.scores, masked.members[0])
-        factor = None if at is None else factor_of(at)
-        if at is not None and factor is not None:
-            members.insert(0, at)
-            at = self._alone(factor[0], at)
-        if at is None or at.output.shape != self._softmax.output.shape:
-            return None
-        return at, masked, 1.0 if factor is None else factor[1], members
-
-    def _alone(self, value: Value, user: Operation) -> Call | None:
-        """What makes a value that nobody else takes."""
-        producer = value.producer
-        return producer if isinstance(producer, Call) and value.sole_user is user else None
-
-    def _masked(self, operation: Call) -> Masked | None:
-        """Scores and their mask."""
-        for scores, members in causal(operation, self._known):
-            if self._is_score(scores, members[0]):
-                return Masked(scores, None, True, members)
-        if operation.op not in ADDS or len(operation.inputs) != 2:
-            return None
-        for scores, mask in (operation.inputs, operation.inputs[::-1]):
-            if mask.dtype == F32 and mask.shape is not None and self._is_score(scores, operation):
-                return Masked(scores, mask, False, [operation])
-        return None
-
-    def _is_score(self, value: Value, user: Operation) -> bool:
-        """Whether a product, or a scale of one, makes it for this alone."""
-        producer = self._alone(value, user)
-        if producer is None or value.shape != user.output.shape:
-            return False
-        factor = factor_of(producer)
-        inner = producer if factor is None else self._alone(factor[0], producer)
-        return inner is not None and sides_of(inner, inner.output) is not None
+    def _is_alone(self, used: Used) -> bool:
+        """Whether nobody else takes what is between the softmax and its product."""
+        operations = [*(link.operation for link in used.links), used.second]
+        values = [self._softmax.output, *(link.operation.output for link in used.links)]
+        return all(value.sole_user is user for value, user in zip(values, operations, strict=True))
 
     # -- how it lies
 
@@ -204,18 +177,13 @@ class _Forming:
     # -- what it becomes
 
     def _form(
-        self, members: list[Operation], second: Operation, first: Sides, values: Sides, seen: Masked,
-        factor: float, gradients: FoundGradients | None,
-    ) -> None:  # fmt: skip
-        mask = seen.mask
+        self, scores: Scores, first: Sides, used: Used, dropped: Dropped, gradients: FoundGradients | None
+    ) -> None:
+        second, values = used.second, used.sides
         q, k, v = self._read(first.rows), self._read(first.keys), self._read(values.keys)
         out = self._written(second, values.rows)
-        shape = relations.shape(self._softmax.output)
         size, value_size = first.rows.size, values.keys.size
         tensors = [(q.axes, size), (k.axes, size), (v.axes, value_size), (out.axes, value_size)]
-        masked = mask_axes(mask, shape)
-        if mask is not None and masked is None:
-            return
         if gradients is not None and not self._can_be_together(second, gradients):
             return
         d_out = None if gradients is None else self._read(gradients.d_out)
@@ -226,44 +194,85 @@ class _Forming:
                 (d_out.axes, value_size),
                 *zip((each.axes for each in made), (size, size, value_size), strict=True),
             ]
-        if not all(is_read_in_rows(axes) for axes, _ in tensors):
+        if not all(is_read_in_loops(axes) for axes, _ in tensors):
             return
-        like = (shape[-2], shape[-1], size, value_size)
-        dtype, learns = str(q.value.dtype), gradients is not None
-
-        def asked(axes: Axes | None) -> tuple[Attention, list[FourStrides]] | None:
-            return attention_of(tensors, axes, like, dtype, factor, causal=seen.causal, statistics=learns)
-
-        found = asked(masked)
-        chosen = None if found is None else self._wanted(found[0])
-        if found is not None and chosen is not None and mask is not None and chosen.mask != found[0].mask:
-            mask = self._widened.of(mask, shape, second)
-            found = asked(mask_axes(mask, shape))
-        if found is None or chosen is None:
+        self._masks.begin(second)
+        asked = self._asked(scores, dropped, tensors, (size, value_size), str(q.value.dtype), gradients is not None)
+        if asked is None:
+            self._masks.undo()
             return
-        one, strides = found
+        beside, chosen, one, strides = asked
         place: dict[str, Any] = {
             "sizes": tuple(one.sizes), "q_strides": one.q, "k_strides": one.k, "v_strides": one.v,
-            "out_strides": one.out, "mask_strides": one.mask or (0, 0, 0, 0), "scale": factor, "causal": seen.causal,
+            "out_strides": one.out, "mask": beside.mask, "mask_strides": one.mask or (0, 0, 0, 0),
+            "scale": scores.factor, "causal": scores.causal,
         }  # fmt: skip
+        if beside.bias is not None:
+            place |= {"bias": beside.bias, "bias_strides": one.bias}
+        if beside.keep is not None:
+            place |= {"keep": beside.keep, "keep_strides": one.keep, "kept_scale": dropped.factor}
+        if one.chosen:
+            place["chosen"] = True
+        if one.group > 1:
+            place["group"] = one.group
         statistics = [] if gradients is None else [Value(F32, chosen.kept)]
-        before = [*members, second, *out.path]
+        links = [*(link.operation for link in scores.links), self._softmax, *(link.operation for link in used.links)]
+        before = [scores.product, *links, second, *out.path]
         call = AttentionCall(
-            q=q.value, k=k.value, v=v.value, mask=mask, **place, outputs=[out.value, *statistics],
-            steps=_steps(before), conditions=second.conditions,
+            q=q.value, k=k.value, v=v.value, **place, outputs=[out.value, *statistics], steps=_steps(before),
+            conditions=second.conditions,
         )  # fmt: skip
         self._block.insert_before(second, [call])
         gone = list(before)
         if gradients is not None and d_out is not None:
             behind = [*gradients.operations, *(each for one in made for each in one.path)]
             backward_call = AttentionGradientCall(
-                q=q.value, k=k.value, v=v.value, out=out.value, d_out=d_out.value, statistics=statistics[0], mask=mask,
-                **place, d_out_strides=strides[4], dq_strides=strides[5], dk_strides=strides[6], dv_strides=strides[7],
+                q=q.value, k=k.value, v=v.value, out=out.value, d_out=d_out.value, statistics=statistics[0], **place,
+                d_out_strides=strides[4], dq_strides=strides[5], dk_strides=strides[6], dv_strides=strides[7],
                 outputs=[each.value for each in made], steps=_steps(behind), conditions=second.conditions,
             )  # fmt: skip
             self._block.insert_before(gradients.first(self._block.positions()), [backward_call])
             gone += behind
-        self._remove(gone, call.inputs)
+        self._remove(gone)
+
+    def _asked(
+        self, scores: Scores, dropped: Dropped, tensors: Sequence[tuple[Axes, int]], sizes: tuple[int, int],
+        dtype: str, learns: bool,
+    ) -> tuple[Beside, Attention, Attention, list[FourStrides]] | None:  # fmt: skip
+        """Masks, the attention that is wanted, the one that is launched and the strides of its tensors."""
+        whole = relations.shape(self._softmax.output)
+        like = (*whole[-2:], *sizes)
+        in_rows = all(is_read_in_rows(axes) for axes, _ in tensors)
+        masks = self._masks
+        added = masks.added(scores, whole)
+        chosen = None if scores.choice is None else masks.chosen(scores.choice, whole)
+        if added is None or (chosen is None) != (scores.choice is None):
+            return None
+        keep = masks.kept(dropped)
+        if chosen is not None and len(added) > 1:
+            added = [masks.sum(*added)]
+        given = [*([] if chosen is None else [chosen]), *added, None, None]
+        beside = Beside(given[0], given[1], keep, chosen is not None, dropped.factor)
+
+        def ask(beside: Beside) -> tuple[Attention, list[FourStrides]] | None:
+            places = [None if each is None else mask_axes(each, whole) for each in beside[:3]]
+            if any(place is None and each is not None for place, each in zip(places, beside[:3], strict=True)):
+                return None
+            return attention_of(
+                tensors, places, beside, like, dtype, scores.factor, causal=scores.causal, statistics=learns
+            )
+
+        found = ask(beside)
+        wanted = None if found is None else self._wanted(found[0], in_rows)
+        if found is None or wanted is None:
+            return None
+        mask = beside.mask
+        if mask is not None and beside.bias is not None and wanted.bias is None:
+            mask = masks.sum(mask, beside.bias)
+        if mask is not None and wanted.mask != found[0].mask:
+            beside = beside._replace(mask=masks.with_every_row(mask, whole), bias=None)
+            found = ask(beside)
+        return None if found is None else (beside, wanted, *found)
 
     def _made(self, gradients: FoundGradients, first: Sides, sizes: tuple[int, int]) -> list[_Made]:
         """The gradients by queries, keys and values; those that nobody wants are written all the same."""
@@ -288,7 +297,7 @@ class _Forming:
         d_out = gradients.d_out.value.producer
         return positions[second] < first and (d_out is None or positions.get(d_out, -1) < first)
 
-    def _remove(self, gone: Sequence[Operation], kept: Sequence[Value]) -> None:
+    def _remove(self, gone: Sequence[Operation]) -> None:
         """Take operations out, the last one first, and the changes of axes before them that nobody wants any more."""
         positions = self._block.positions()
         waiting = {value for operation in gone for value in operation.inputs}

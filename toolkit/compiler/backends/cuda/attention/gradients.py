@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from toolkit.compiler.backends.cuda.attention.masks import Known, masks_nothing
+from toolkit.compiler.backends.cuda.attention.known import Known
+from toolkit.compiler.backends.cuda.attention.scores import Scores, Used
 from toolkit.compiler.backends.cuda.attention.sides import Side, Sides, sides_of
 from toolkit.compiler.backends.cuda.layout.moved_axes import numbers_of
 from toolkit.compiler.ir.operation import Operation
-from toolkit.compiler.ir.operations.calls import Call
 from toolkit.compiler.ir.value import Value
-from toolkit.compiler.transforms.elements import scalar_of
 
 
 @dataclass
@@ -45,31 +44,22 @@ class FoundGradients:
 
 
 def gradients_of(
-    shares: Value,
-    second: Operation,
-    keys: Sides,
-    values: Sides,
-    factor: float,
-    is_beside: Callable[[Operation], bool],
-    known: Known | None,
+    shares: Value, used: Used, scores: Scores, keys: Sides, is_beside: Callable[[Operation], bool], known: Known
 ) -> FoundGradients | None:
     """The gradients of an attention, if they are all that takes its softmax besides.
 
     Args:
         shares: the softmax.
-        second: its product with the values.
-        keys, values: what is beside the scores in the first product, and beside the softmax in the second.
-        factor: the scale of the scores.
+        used: its product with the values.
+        scores: what it is of.
+        keys: what is beside the scores in their product.
         is_beside: whether an operation may be put together with the softmax.
-        known: numbers that are always the same, of scores with a causal mask.
+        known: numbers that are always the same.
     """
-    found = [(each, sides) for each in shares.users if each is not second and (sides := sides_of(each, shares))]
-    if len(found) != 1 or found[0][1].keys.value is not found[0][0].output:
-        return None
-    by_values, beside_values = found[0]
-    others = [each for each in shares.users if each not in (second, by_values)]
+    by_values = _by_values(used)
+    others = _others(shares, used, by_values)
     last = next((each for each in others if _difference(each, shares) is not None), None)
-    if last is None or len(others) != 2:
+    if by_values is None or last is None or len(others) != 2:
         return None
     difference = _difference(last, shares)
     assert difference is not None
@@ -80,32 +70,27 @@ def gradients_of(
     times = total.inputs[0].producer
     if times not in others or times is last or times.op != "Mul" or set(times.inputs) != {shares, d_shares}:
         return None
-    by_shares = d_shares.producer
-    beside_shares = None if by_shares is None else sides_of(by_shares, d_shares)
-    if by_shares is None or beside_shares is None or set(d_shares.users) != {times, difference}:
+    if set(d_shares.users) != {times, difference} or _seen(d_shares):
         return None
-    if beside_shares.keys.value is not values.keys.value or beside_shares.keys.order != values.keys.order:
+    found = _by_shares(d_shares, used, known)
+    if found is None:
         return None
-    d_out = beside_shares.rows
-    if d_out.value is not beside_values.rows.value or d_out.order != beside_values.rows.order:
+    by_shares, beside_shares, undropped = found
+    beside_values = sides_of(by_values, used.shares)
+    assert beside_values is not None
+    if beside_shares.keys != used.sides.keys or beside_shares.rows != beside_values.rows:
         return None
-    members = [times, total, difference, last]
     inner = [(times, total), (total, difference), (difference, last)]
     if any(_seen(one.output) or set(one.output.users) != {other} for one, other in inner):
         return None
-    if _seen(d_shares):
-        return None
+    members = [*undropped, times, total, difference, last]
     d_scores = last.output
-    while known and (masking := d_scores.sole_user) is not None and masks_nothing(masking, d_scores, known):
-        members.append(masking)
-        d_scores = masking.output
-    if factor != 1.0:
-        scaled = d_scores.sole_user
-        found_factor = None if scaled is None else factor_of(scaled)
-        if scaled is None or found_factor is None or found_factor != (d_scores, factor):
+    for link in reversed(scores.links):
+        made = link.back(d_scores, known)
+        if made is None:
             return None
-        members.append(scaled)
-        d_scores = scaled.output
+        members += made
+        d_scores = made[0].output if made else d_scores
     by_queries = by_keys = None
     dq = dk = None
     for user in d_scores.users:
@@ -118,23 +103,59 @@ def gradients_of(
             by_keys, dk = user, sides.keys
         else:
             return None
+    d_out = beside_shares.rows
     made = FoundGradients(members, by_shares, by_values, by_queries, by_keys, d_out, beside_values.keys, dq, dk)
     if _seen(d_scores) or not all(map(is_beside, made.operations)):
         return None
     return made
 
 
-def factor_of(operation: Operation) -> tuple[Value, float] | None:
-    """What an operation multiplies with a number that it always is, and that number."""
-    if not isinstance(operation, Call) or operation.op not in ("Mul", "RealDiv") or len(operation.inputs) != 2:
+def _by_values(used: Used) -> Operation | None:
+    """The one product besides that takes what is multiplied with the values, for the gradient by these."""
+    found = [each for each in used.shares.users if each is not used.second and sides_of(each, used.shares) is not None]
+    if len(found) != 1 or _seen(used.shares):
         return None
-    first, second = operation.inputs
-    number = scalar_of(second)
-    if operation.op == "RealDiv":
-        return None if not number else (first, 1.0 / number)
-    if number is None:
-        first, number = second, scalar_of(first)
-    return None if number is None or first.shape != operation.output.shape else (first, number)
+    sides = sides_of(found[0], used.shares)
+    return found[0] if sides is not None and sides.keys.value is found[0].output else None
+
+
+def _others(shares: Value, used: Used, by_values: Operation | None) -> list[Operation]:
+    """What takes a softmax besides what is known to; [] where others see inside a dropout."""
+    for at, link in enumerate(used.links):
+        made = link.operation.output
+        following = used.links[at + 1].operation if at + 1 < len(used.links) else None
+        if _seen(made) or set(made.users) - {following, used.second, by_values}:
+            return []
+    first = used.links[0].operation if used.links else used.second
+    return [each for each in shares.users if each not in (first, by_values)]
+
+
+def _by_shares(d_shares: Value, used: Used, known: Known) -> tuple[Operation, Sides, list[Operation]] | None:
+    """The product that makes the gradient by what is multiplied, and what makes of it that by the softmax."""
+    path: list[Operation] = []
+    at = d_shares
+    for _ in used.links:
+        if at.producer is None:
+            return None
+        path.insert(0, at.producer)
+        at = next((each for each in at.producer.inputs if _is_made(each, d_shares)), at)
+    by_shares = at.producer
+    sides = None if by_shares is None else sides_of(by_shares, at)
+    if by_shares is None or sides is None:
+        return None
+    for link, operation in zip(reversed(used.links), path, strict=True):
+        if link.back(at, known) != [operation]:
+            return None
+        at = operation.output
+    return by_shares, sides, path
+
+
+def _is_made(value: Value, like: Value) -> bool:
+    """Whether a value may be a gradient that is being changed: made by a product or such a change."""
+    producer = value.producer
+    if producer is None or value.shape != like.shape or value.sole_user is None:
+        return False
+    return sides_of(producer, value) is not None or producer.op in ("Mul", "RealDiv", "Select", "SelectV2")
 
 
 def _difference(operation: Operation, shares: Value) -> Operation | None:

@@ -15,35 +15,36 @@ Launch = Callable[..., list[GpuArray]]
 
 
 def _attention(device: CudaDevice, operation: AttentionCall) -> Launch:
-    attention = operation.attention
+    attention, named = operation.attention, _names_beside(operation)
     outputs = [(relations.shape(value), value.dtype) for value in operation.outputs]
 
-    def launch(q: GpuArray, k: GpuArray, v: GpuArray, mask: GpuArray | None = None) -> list[GpuArray]:
+    def launch(q: GpuArray, k: GpuArray, v: GpuArray, *others: GpuArray) -> list[GpuArray]:
         made = [device.empty(shape, dtype) for shape, dtype in outputs]
-        attend(device, attention, q, k, v, made[0], mask=mask, statistics=made[1] if len(made) > 1 else None)
+        beside = dict(zip(named, others, strict=True))
+        attend(device, attention, q, k, v, made[0], statistics=made[1] if len(made) > 1 else None, **beside)
         return made
 
     return launch
 
 
 def _gradient(device: CudaDevice, operation: AttentionGradientCall) -> Launch:
-    gradient = operation.gradient
+    gradient, named = operation.gradient, _names_beside(operation)
     outputs = [(relations.shape(value), value.dtype) for value in operation.outputs]
 
     def launch(
-        q: GpuArray,
-        k: GpuArray,
-        v: GpuArray,
-        out: GpuArray,
-        d_out: GpuArray,
-        statistics: GpuArray,
-        mask: GpuArray | None = None,
+        q: GpuArray, k: GpuArray, v: GpuArray, out: GpuArray, d_out: GpuArray, statistics: GpuArray, *others: GpuArray
     ) -> list[GpuArray]:
         dq, dk, dv = (device.empty(shape, dtype) for shape, dtype in outputs)
-        attend_back(device, gradient, q, k, v, out, d_out, statistics, (dq, dk, dv), mask=mask)
+        beside = dict(zip(named, others, strict=True))
+        attend_back(device, gradient, q, k, v, out, d_out, statistics, (dq, dk, dv), **beside)
         return [dq, dk, dv]
 
     return launch
+
+
+def _names_beside(operation: AttentionCall | AttentionGradientCall) -> list[str]:
+    """What it takes last, by name."""
+    return [name for name in ("mask", "bias", "keep") if getattr(operation, name) is not None]
 
 
 #: by the class of an operation: (the device as its node knows it, the operation) to what runs it

@@ -1,226 +1,185 @@
-"""Masks of attention: which are surely causal, so that row r sees keys 0 to r, and nothing has to be added.
-
-A graph has such a mask as numbers that are always the same: constants, or what follows from constants (ops like
-`MatrixBandPart`, comparisons of ranges) and was too large to be computed before. It is added to scores, or taken off
-them, or chosen instead of them, or scores are multiplied with 0 and 1 first, as GPT-2 does it.
-
-What hides a key is -inf, or -1e9 and below: float32 has 24 bits, and beside a score that is a billion lower exp gives 0
-for any other score of a row, of which each row has one. Whoever multiplies NaN by 0 gets NaN; here what a row does not
-see is not looked at, so that rows before a NaN have none.
-"""
+"""Masks of attention as its kernels take them: in the softmax's shape, put together, made once for all layers."""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
+from toolkit.compiler.backends.cuda.attention.scores import Choice, Dropped, Scores, Term
 from toolkit.compiler.backends.cuda.layout.stored_axes import Axes, packed
 from toolkit.compiler.backends.cuda.loops.made_nodes import MadeNodes, host_numbers
-from toolkit.compiler.importer.facts import TENSORS
 from toolkit.compiler.ir import relations
 from toolkit.compiler.ir.block import Block
 from toolkit.compiler.ir.operation import Operation
 from toolkit.compiler.ir.operations.calls import Call
 from toolkit.compiler.ir.value import Value
-from toolkit.compiler.steps import as_outputs
-from toolkit.compiler.transforms.elements import ADDS
 from toolkit.graph import dtypes
-from toolkit.kernels.registry import Kind
 from toolkit.kernels.tensors import F32
-from toolkit.kernels.variables import on_host
+from toolkit.kernels.types import Array
 
-#: a score that is so much lower has no share, whatever the scores are
-_HIDDEN = -1e9
-#: bytes of an array that is computed to be looked at
-_MOST = 1 << 26
-SELECTS = ("Select", "SelectV2")
+Shape = tuple[int, ...]
+#: masks that a kernel of ours adds
+_MASKS = 2
 
 
-class Masked(NamedTuple):
-    """Attributes:
-    scores: what is masked.
-    mask: what is added, where it is no causal one.
-    causal: row r takes keys 0 to r.
-    members: the operations that mask, the first one first.
+class Masks:
+    """What is computed of a block's masks, once for all attentions that have one.
+
+    Args:
+        times: how many operations before each one may have changed variables, which masks may be read from.
+        to_device: an array in the memory of the device.
     """
 
-    scores: Value
-    mask: Value | None
-    causal: bool
-    members: list[Operation]
+    def __init__(self, block: Block, times: Mapping[Operation, int], to_device: Callable[[Array], Any]):
+        self._block, self._times, self._to_device = block, times, to_device
+        self._numbers: dict[float, Value] = {}
+        self._made: dict[Any, Call] = {}
+        self._fresh: list[Call] = []
 
+    def begin(self, user: Operation) -> None:
+        """From now on masks are for this operation, which is there before it takes them."""
+        self._user, self._fresh = user, []
 
-class Known:
-    """Numbers of a block that are always the same."""
+    def undo(self) -> None:
+        """Nobody takes what was made since `begin`."""
+        gone = set(self._fresh)
+        self._made = {key: call for key, call in self._made.items() if call not in gone}
+        for call in reversed(self._fresh):
+            self._block.erase(call)
+        self._fresh = []
 
-    def __init__(self) -> None:
-        self._arrays: dict[Value, Any] = {}
-        self._patterns: dict[tuple[Value, str, tuple[int, int]], bool] = {}
-
-    def is_pattern(self, value: Value, kind: str, scores: tuple[int, ...]) -> bool:
-        """Whether numbers are a causal pattern under scores [..., rows, keys], the same one for all before these.
-
-        Args:
-            kind: "added", "subtracted" (0 where a key is seen, what hides it elsewhere), "factor" (1 and 0),
-                "condition" (true and false), "inverse" (false and true), "instead" (anything, and what hides).
-        """
-        rows, keys = scores[-2:]
-        key = (value, kind, (rows, keys))
-        if key not in self._patterns:
-            array = self._array(value)
-            self._patterns[key] = array is not None and _is_pattern(np.asarray(on_host(array)), kind, rows, keys)
-        return self._patterns[key]
-
-    def made_of(self, value: Value) -> set[Operation]:
-        """The operations that have made what was looked at."""
-        found: set[Operation] = set()
-        waiting = [value]
-        while waiting:
-            value = waiting.pop()
-            producer = value.producer
-            if producer is not None and producer not in found and self._arrays.get(value) is not None:
-                found.add(producer)
-                waiting += producer.inputs
-        return found
-
-    def _array(self, value: Value) -> Any:
-        """The numbers, wherever they lie; None where they are not known."""
-        constant: Any = value.constant
-        if constant is not None:
-            return constant if _is_tensor(constant) else None
-        if value not in self._arrays:
-            self._arrays[value] = self._computed(value)
-        return self._arrays[value]
-
-    def _computed(self, value: Value) -> Any:
-        call = value.producer
-        if not isinstance(call, Call) or call.step.kind is not Kind.PURE or call.conditions or call.step.deref:
-            return None
-        if len(call.outputs) != 1 or value.shape is None or value.nbytes > _MOST:
-            return None
-        given: list[Any] = []
-        for each in call.inputs:
-            array = self._array(each)
-            if array is None:
-                return None
-            given.append(array)
-        try:
-            made: Any = as_outputs(call.step, call.step.compute(*given))[0]
-        except Exception:  # whatever is wrong is reported when the step runs
-            return None
-        return made if _is_tensor(made) and tuple(made.shape) == value.shape else None
-
-
-def _is_tensor(value: Any) -> bool:
-    return isinstance(value, TENSORS)
-
-
-def _is_pattern(array: Any, kind: str, rows: int, keys: int) -> bool:
-    if kind in ("condition", "inverse") and array.dtype != np.bool_:
-        return False
-    if kind == "instead" and array.size == 1:
-        return bool(array.reshape(())[()] <= _HIDDEN)
-    if array.shape[-2:] != (rows, keys):
-        return False
-    seen = np.tri(rows, keys, dtype=bool)
-    each = array.reshape(-1, rows, keys)
-    here, hidden = each[:, seen], each[:, ~seen]
-    match kind:
-        case "added":
-            return not here.any() and bool((hidden <= _HIDDEN).all())
-        case "subtracted":
-            return not here.any() and bool((hidden >= -_HIDDEN).all())
-        case "factor":
-            return bool((here == 1).all()) and not hidden.any()
-        case "condition":
-            return bool(here.all()) and not hidden.any()
-        case "inverse":
-            return not here.any() and bool(hidden.all())
-        case _:
-            return bool((hidden <= _HIDDEN).all())
-
-
-class Widened:
-    """Masks with a row for each query, as the library takes them, made once for all attentions that have one."""
-
-    def __init__(self, block: Block):
-        self._block = block
-        self._made: dict[tuple[Value, tuple[int, ...]], Call] = {}
-
-    def of(self, mask: Value, scores: tuple[int, ...], user: Operation) -> Value:
-        """A mask under scores [..., rows, keys] with all rows and keys; axes before these stay one place.
+    def added(self, scores: Scores, whole: Shape) -> list[Value] | None:
+        """What is added to the scores of a softmax, at most so many as kernels take; None where shapes are broadcast.
 
         Args:
-            user: what is there before it takes the mask.
+            whole: the shape of the softmax.
         """
+        if any(mask_axes(term.mask, term.shape) is None for term in scores.terms):
+            return None
+        terms = [self._at(self._term(term), term.shape, whole) for term in scores.terms]
+        while len(terms) > _MASKS or (len(terms) > 1 and self._is_within(*terms[:2])):
+            terms.sort(key=lambda value: value.size)
+            terms[:2] = [self.sum(*terms[:2])]
+        return terms
+
+    def sum(self, one: Value, other: Value) -> Value:
+        """Of two masks."""
+        shape = np.broadcast_shapes(relations.shape(one), relations.shape(other))
+        return self._call("AddV2", [one, other], shape, {"T": dtypes.float32})
+
+    def chosen(self, choice: Choice, whole: Shape) -> Value | None:
+        """What is in the place of scores, 0 where they stay; None where these would be broadcast."""
+        if mask_axes(choice.condition, choice.shape) is None:
+            return None
+        numbers = [self._number(number) for number in (0.0, choice.instead)]
+        pair = numbers[::-1] if choice.inverse else numbers
+        shape = relations.shape(choice.condition)
+        made = self._call("SelectV2", [choice.condition, *pair], shape, {"T": dtypes.float32})
+        return self._at(made, choice.shape, whole)
+
+    def kept(self, dropped: Dropped) -> Value | None:
+        """What shares are multiplied with, but for the factor: numbers, or 1 where a condition is true."""
+        keep = dropped.keep
+        if keep is None or not dropped.inverse:
+            return keep
+        return self._call("LogicalNot", [keep], relations.shape(keep), {})
+
+    def with_every_row(self, mask: Value, scores: Shape) -> Value:
+        """A mask under scores [..., rows, keys] with all rows and keys; axes before these stay one place."""
         own = relations.shape(mask)
-        shape = (*((1,) * (2 - len(own)) + own)[:-2], *scores[-2:])
-        made, positions = self._made.get((mask, shape)), self._block.positions()
+        return self._spread(mask, (*((1,) * (2 - len(own)) + own)[:-2], *scores[-2:]))
+
+    def _at(self, mask: Value, shape: Shape, scores: Shape) -> Value:
+        """A mask of scores in one shape for the same scores in another one."""
+        if shape == scores:
+            return mask
+        own = relations.shape(mask)
+        given = (1,) * (len(shape) - len(own)) + own
+        lead = _lead(given[:-2], shape[:-2], scores[:-2])
+        whole = tuple(size for each, _ in lead for size in each)
+        mask = self._spread(mask, (*whole, *given[-2:]))
+        wanted = (*(size for _, each in lead for size in each), *given[-2:])
+        if relations.shape(mask) == wanted:
+            return mask
+        attributes = {"T": dtypes.float32, "Tshape": dtypes.int32}
+        return self._call("Reshape", [mask], wanted, attributes, beside=[host_numbers(*wanted)])
+
+    def _term(self, term: Term) -> Value:
+        mask, shape = term.mask, relations.shape(term.mask)
+        if term.factor != 1 or term.subtracted:
+            factor = -term.factor if term.subtracted else term.factor
+            mask = self._call("Mul", [mask, self._number(factor)], shape, {"T": dtypes.float32})
+        return mask
+
+    def _is_within(self, one: Value, other: Value) -> bool:
+        """Whether the sum of two masks is no larger than the larger one."""
+        shape = np.broadcast_shapes(relations.shape(one), relations.shape(other))
+        return math.prod(shape) <= max(one.size, other.size)
+
+    def _spread(self, mask: Value, shape: Shape) -> Value:
+        own = relations.shape(mask)
+        if (1,) * (len(shape) - len(own)) + own == shape:
+            return mask
+        attributes = {"T": dtypes.float32, "Tidx": dtypes.int32}
+        return self._call("BroadcastTo", [mask], shape, attributes, beside=[host_numbers(*shape)])
+
+    def _number(self, number: float) -> Value:
+        """A number in the memory of the device."""
+        if number not in self._numbers:
+            self._numbers[number] = Value(F32, (), self._to_device(np.array(number, np.float32)))
+        return self._numbers[number]
+
+    def _call(
+        self, op: str, of: Sequence[Value], shape: Shape, attributes: Mapping[str, Any], *,
+        beside: Sequence[Value] = (),
+    ) -> Value:  # fmt: skip
+        """The result of an op, of the last one's type.
+
+        Args:
+            of: what it takes.
+            beside: numbers behind these, which the shape tells.
+        """
+        user = self._user
+        key = (op, tuple(of), shape, self._times.get(user))
+        made, positions = self._made.get(key), self._block.positions()
         if made is None or made.conditions != user.conditions or positions[made] > positions[user]:
-            attributes = {"T": dtypes.float32, "Tidx": dtypes.int32}
-            inputs = [mask, host_numbers(*shape)]
-            made = MadeNodes(user).call("BroadcastTo", "mask", inputs, [Value(F32, shape)], attributes)
+            made = MadeNodes(user).call(op, "mask", [*of, *beside], [Value(of[-1].dtype, shape)], attributes)
             made.conditions = user.conditions
             self._block.insert_before(user, [made])
-            self._made[mask, shape] = made
+            self._made[key] = made
+            self._fresh.append(made)
         return made.output
 
 
-def mask_axes(mask: Value | None, shape: tuple[int, ...]) -> Axes | None:
+def _lead(given: Shape, before: Shape, after: Shape) -> list[tuple[Shape, Shape]]:
+    """Axes of one shape that become axes of another, run by run: to what a mask is spread, and what it has then."""
+    found: list[tuple[Shape, Shape]] = []
+    one, other = list(before), list(after)
+    at = 0
+    while one or other:
+        left, right = [one.pop(0)] if one else [], [other.pop(0)] if other else []
+        while math.prod(left) != math.prod(right):
+            if math.prod(left) < math.prod(right):
+                left.append(one.pop(0))
+            else:
+                right.append(other.pop(0))
+        own = given[at : at + len(left)]
+        at += len(left)
+        alone = all(size == 1 for size in own)
+        found.append((own, (1,) * len(right)) if alone else (tuple(left), tuple(right)))
+    return found
+
+
+def mask_axes(mask: Value, shape: Shape) -> Axes | None:
     """How a mask lies under scores, 0 where it is broadcast; None where it is not broadcast to them."""
-    own = () if mask is None else mask.shape or ()
-    if mask is None or len(own) > len(shape):
+    own = mask.shape
+    if own is None or len(own) > len(shape):
         return None
     given = (1,) * (len(shape) - len(own)) + own
     if any(size not in (1, whole) for size, whole in zip(given, shape, strict=True)):
         return None
     places = zip(packed(given), given, shape, strict=True)
     return tuple(axis if size == whole else ((whole, 0),) for axis, size, whole in places)
-
-
-def masks_nothing(operation: Operation, scores: Value, known: Known) -> bool:
-    """Whether an operation leaves gradients by scores as they are, which are 0 where a causal mask hides a key."""
-    shape = operation.output.shape
-    if shape is None or shape != scores.shape:
-        return False
-    if operation.op == "Mul" and len(operation.inputs) == 2 and scores in operation.inputs:
-        other = operation.inputs[1] if operation.inputs[0] is scores else operation.inputs[0]
-        return other is not scores and known.is_pattern(other, "factor", shape)
-    if operation.op not in SELECTS:
-        return False
-    condition, one, other = tuple(operation.inputs)
-    if one is scores and is_zero(other):
-        return known.is_pattern(condition, "condition", shape)
-    return other is scores and is_zero(one) and known.is_pattern(condition, "inverse", shape)
-
-
-def is_zero(value: Value) -> bool:
-    """Whether a constant is 0 everywhere."""
-    constant: Any = value.constant
-    return _is_tensor(constant) and not np.asarray(on_host(constant)).any()
-
-
-def causal(operation: Call, known: Known) -> list[tuple[Value, list[Operation]]]:
-    """What a causal mask may be around: scores, and the operations that mask them; [] where it is none."""
-    shape = operation.output.shape or ()
-    found: list[tuple[Value, list[Operation]]] = []
-    if operation.op in SELECTS:
-        condition, one, other = operation.inputs
-        for scores, instead, kind in ((one, other, "condition"), (other, one, "inverse")):
-            if known.is_pattern(condition, kind, shape) and known.is_pattern(instead, "instead", shape):
-                found.append((scores, [operation]))
-        return found
-    if len(operation.inputs) != 2 or operation.op not in (*ADDS, "Sub"):
-        return []
-    pairs = [operation.inputs] if operation.op == "Sub" else [operation.inputs, operation.inputs[::-1]]
-    for scores, mask in pairs:
-        if not known.is_pattern(mask, "subtracted" if operation.op == "Sub" else "added", shape):
-            continue
-        found.append((scores, [operation]))
-        times = scores.producer
-        if isinstance(times, Call) and scores.sole_user is operation and times.op == "Mul":
-            for inner, factor in (times.inputs, times.inputs[::-1]):
-                if known.is_pattern(factor, "factor", shape):
-                    found.append((inner, [times, operation]))
-    return found

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 from toolkit.compiler.ir import relations
 from toolkit.compiler.ir.fields import operand
 from toolkit.compiler.ir.operation import Operation
 from toolkit.compiler.ir.value import Value
 from toolkit.kernels.cuda.libraries.attention import (
+    KEPT_TYPES,
     Attention,
     AttentionGradient,
     AttentionSizes,
     FourStrides,
     extent,
 )
+from toolkit.kernels.tensors import F32
 
 
 def _misplaced(
@@ -26,13 +29,40 @@ def _misplaced(
             yield f"{part} of an attention, {list(sizes.shape(part))} at {list(strides)}, in {relations.text(value)}"
 
 
+def _misplaced_beside(operation: AttentionCall | AttentionGradientCall, sizes: AttentionSizes) -> Iterator[str]:
+    """What of masks and dropouts does not fit into its tensor, or is of another type."""
+    places = (operation.mask_strides, operation.bias_strides, operation.keep_strides)
+    given = (operation.mask, operation.bias, operation.keep)
+    for value, strides in zip(given, places, strict=True):
+        if value is not None and strides is not None:
+            yield from _misplaced([value], ("scores",), [strides], sizes)
+    if any((value is None) != (strides is None) for value, strides in zip(given[1:], places[1:], strict=True)):
+        yield "a bias or a dropout of an attention lies nowhere"
+    if any(value is not None and value.dtype != F32 for value in (operation.mask, operation.bias)):
+        yield "a mask of an attention is not float32"
+    if operation.keep is not None and operation.keep.dtype.name not in KEPT_TYPES:
+        yield f"what is left of an attention's shares is {relations.text(operation.keep)}"
+    if operation.group < 1 or sizes.heads % operation.group:
+        yield f"{sizes.heads} heads of an attention have keys for {operation.group} each"
+
+
+def _beside(operation: AttentionCall | AttentionGradientCall) -> dict[str, Any]:
+    """What an `Attention` has of masks and dropouts."""
+    keep = operation.keep
+    return {
+        "bias": operation.bias_strides, "chosen": operation.chosen, "keep": operation.keep_strides,
+        "keep_type": "" if keep is None else keep.dtype.name,
+        "kept_scale": operation.kept_scale, "group": operation.group,
+    }  # fmt: skip
+
+
 def is_apart(statistics: Value) -> bool:
     """Whether statistics are two numbers of a row."""
     return len(relations.shape(statistics)) > len(AttentionSizes._fields[:3])
 
 
 class AttentionCall(Operation, mnemonic="gpu_attention"):
-    """softmax(scale * q @ k^T + mask) @ v for each of batch and heads, without the scores in memory.
+    """(keep * softmax(scale * q @ k^T + mask + bias)) @ v for each of batch and heads, without the scores in memory.
 
     What is launched is `toolkit.kernels.gpu.nn.attention.attend(device, attention, q, k, v, out, mask=, statistics=)`
     with `attention` of this class's property: all tensors are seen as [batch, heads, rows, columns] with four strides
@@ -42,18 +72,24 @@ class AttentionCall(Operation, mnemonic="gpu_attention"):
 
     Attributes:
         q, k, v: what holds queries, keys and values.
-        mask: what is added to the scores, where something is.
+        mask: what is added to the scores, where something is, or (`chosen`) is in the place of those where it is not 0.
+        bias: what is added besides.
+        keep: what the softmax is multiplied with before the values, and with `kept_scale`: float32, or conditions.
         sizes: batch, heads, rows (queries), keys, numbers of a key, numbers of a value.
         q_strides, k_strides, v_strides, out_strides, mask_strides: of batch, heads, rows and columns; the mask's are 0
             along what it is broadcast.
         scale: of the scores.
         causal: row r sees keys 0 to r only.
+        bias_strides, keep_strides: likewise.
+        group: heads that have the same keys and values.
     """
 
     q: Value = operand()
     k: Value = operand()
     v: Value = operand()
     mask: Value | None = operand(default=None)
+    bias: Value | None = operand(default=None)
+    keep: Value | None = operand(default=None)
     sizes: tuple[int, int, int, int, int, int]
     q_strides: FourStrides
     k_strides: FourStrides
@@ -62,6 +98,11 @@ class AttentionCall(Operation, mnemonic="gpu_attention"):
     mask_strides: FourStrides
     scale: float
     causal: bool
+    bias_strides: FourStrides | None = None
+    keep_strides: FourStrides | None = None
+    kept_scale: float = 1.0
+    chosen: bool = False
+    group: int = 1
 
     @property
     def multiplied(self) -> tuple[Value, ...]:
@@ -74,13 +115,15 @@ class AttentionCall(Operation, mnemonic="gpu_attention"):
         return Attention(
             AttentionSizes(*self.sizes), self.q.dtype.name, self.scale, self.q_strides, self.k_strides, self.v_strides,
             self.out_strides, None if self.mask is None else self.mask_strides, self.causal, len(self.outputs) > 1,
-            made="" if self.output.dtype == self.q.dtype else self.output.dtype.name,
+            **_beside(self), made="" if self.output.dtype == self.q.dtype else self.output.dtype.name,
             apart=len(self.outputs) > 1 and is_apart(self.outputs[1]),
         )  # fmt: skip
 
     def computed_by(self) -> str | None:
         batch, heads, rows, keys, *_ = self.sizes
         parts = ["a mask"] if self.mask is not None else []
+        parts += ["a bias"] if self.bias is not None else []
+        parts += ["a dropout"] if self.keep is not None else []
         parts += ["keys up to the query's own"] if self.causal else []
         what = f" with {' and '.join(parts)}" if parts else ""
         return f"one kernel for {batch * heads} attentions of {rows} queries and {keys} keys{what}"
@@ -89,8 +132,7 @@ class AttentionCall(Operation, mnemonic="gpu_attention"):
         sizes = AttentionSizes(*self.sizes)
         values, places = [self.q, self.k, self.v], [self.q_strides, self.k_strides, self.v_strides]
         yield from _misplaced([*values, self.output], ("q", "k", "v", "out"), [*places, self.out_strides], sizes)
-        if self.mask is not None:
-            yield from _misplaced([self.mask], ("scores",), [self.mask_strides], sizes)
+        yield from _misplaced_beside(self, sizes)
         if any(value.dtype != self.q.dtype for value in values):
             yield f"{', '.join(map(relations.text, values))} of an attention are of several types"
         if len(self.outputs) > 1 and self.outputs[1].shape != self.attention.kept:
@@ -103,10 +145,11 @@ class AttentionGradientCall(Operation, mnemonic="gpu_attention_gradient"):
     What is launched is `toolkit.kernels.gpu.nn.attention.attend_back`.
 
     Attributes:
-        q, k, v, mask: as the attention takes them.
+        q, k, v, mask, bias, keep: as the attention takes them.
         out, statistics: what it made.
         d_out: the gradient by its result.
-        sizes, q_strides, k_strides, v_strides, out_strides, mask_strides, scale, causal: those of the attention.
+        sizes, q_strides, k_strides, v_strides, out_strides, mask_strides, scale, causal, bias_strides, keep_strides,
+            kept_scale, chosen, group: those of the attention.
         d_out_strides, dq_strides, dk_strides, dv_strides: of batch, heads, rows and columns.
     """
 
@@ -117,6 +160,8 @@ class AttentionGradientCall(Operation, mnemonic="gpu_attention_gradient"):
     d_out: Value = operand()
     statistics: Value = operand()
     mask: Value | None = operand(default=None)
+    bias: Value | None = operand(default=None)
+    keep: Value | None = operand(default=None)
     sizes: tuple[int, int, int, int, int, int]
     q_strides: FourStrides
     k_strides: FourStrides
@@ -125,6 +170,11 @@ class AttentionGradientCall(Operation, mnemonic="gpu_attention_gradient"):
     mask_strides: FourStrides
     scale: float
     causal: bool
+    bias_strides: FourStrides | None = None
+    keep_strides: FourStrides | None = None
+    kept_scale: float = 1.0
+    chosen: bool = False
+    group: int = 1
     d_out_strides: FourStrides
     dq_strides: FourStrides
     dk_strides: FourStrides
@@ -141,7 +191,7 @@ class AttentionGradientCall(Operation, mnemonic="gpu_attention_gradient"):
         forward = Attention(
             AttentionSizes(*self.sizes), self.q.dtype.name, self.scale, self.q_strides, self.k_strides, self.v_strides,
             self.out_strides, None if self.mask is None else self.mask_strides, self.causal, True,
-            apart=is_apart(self.statistics),
+            **_beside(self), apart=is_apart(self.statistics),
         )  # fmt: skip
         return AttentionGradient(forward, self.d_out_strides, self.dq_strides, self.dk_strides, self.dv_strides)
 
@@ -156,8 +206,7 @@ class AttentionGradientCall(Operation, mnemonic="gpu_attention_gradient"):
         yield from _misplaced(values, ("q", "k", "v", "out", "out"), places, sizes)
         made = [self.dq_strides, self.dk_strides, self.dv_strides]
         yield from _misplaced(self.outputs, ("q", "k", "v"), made, sizes)
-        if self.mask is not None:
-            yield from _misplaced([self.mask], ("scores",), [self.mask_strides], sizes)
+        yield from _misplaced_beside(self, sizes)
         if self.statistics.shape != self.gradient.forward.kept:
             yield f"statistics of {list(sizes[:3])} rows are {relations.text(self.statistics)}"
         if any(value.dtype != self.q.dtype for value in values):

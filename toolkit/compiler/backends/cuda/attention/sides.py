@@ -111,6 +111,26 @@ class Placed(NamedTuple):
     axes: Axes
 
 
+class Beside(NamedTuple):
+    """What an attention takes besides queries, keys and values.
+
+    Attributes:
+        mask, bias: what is added to scores, or (`chosen`) the mask is in the place of those where it is not 0.
+        keep: what a dropout leaves of shares, with the factor `kept_scale`.
+    """
+
+    mask: Value | None
+    bias: Value | None
+    keep: Value | None
+    chosen: bool
+    kept_scale: float
+
+
+def is_read_in_loops(axes: Axes) -> bool:
+    """Whether rows lie at one distance from each other, and their numbers at one, too."""
+    return all(len(axis) <= 1 for axis in axes[-2:])
+
+
 def is_read_in_rows(axes: Axes) -> bool:
     """Whether rows lie at one distance from each other, and their numbers one behind the other."""
     *_, rows, numbers = axes
@@ -118,25 +138,31 @@ def is_read_in_rows(axes: Axes) -> bool:
 
 
 def attention_of(
-    tensors: Sequence[tuple[Axes, int]], mask: Axes | None, sizes: tuple[int, int, int, int], dtype: str, scale: float,
-    *, causal: bool, statistics: bool,
+    tensors: Sequence[tuple[Axes, int]], places: Sequence[Axes | None], beside: Beside,
+    sizes: tuple[int, int, int, int], dtype: str, scale: float, *, causal: bool, statistics: bool,
 ) -> tuple[Attention, list[FourStrides]] | None:  # fmt: skip
     """What is asked of a kernel, and the strides of all tensors; None where axes before the last two are no two loops.
 
     Args:
         tensors: axes and columns of queries, keys, values, the result, and what gradients have besides.
+        places: axes of the first three in `beside`.
         sizes: rows, keys, numbers of a key, numbers of a value.
     """
-    found = four_strides(
-        [*((axes, columns, 1) for axes, columns in tensors), *([] if mask is None else [(mask, 0, 0)])]
-    )
+    others = [(axes, 0, 0) for axes in places if axes is not None]
+    found = four_strides([*((axes, columns, 1) for axes, columns in tensors), *others])
     if found is None:
         return None
     batch, heads, strides = found
-    masked = None if mask is None else strides.pop()
+    beyond = iter(strides[len(tensors) :])
+    mask, bias, keep = (None if axes is None else next(beyond) for axes in places)
+    strides = strides[: len(tensors)]
     q, k, v, out = strides[:4]
     whole = AttentionSizes(batch, heads, *sizes)
-    return Attention(whole, dtype, scale, q, k, v, out, masked, causal, statistics), strides
+    asked = Attention(
+        whole, dtype, scale, q, k, v, out, mask, causal, statistics, bias=bias, chosen=beside.chosen, keep=keep,
+        keep_type="" if beside.keep is None else str(beside.keep.dtype), kept_scale=beside.kept_scale,
+    )  # fmt: skip
+    return asked, strides
 
 
 def four_strides(

@@ -146,7 +146,7 @@ def _takes(user: Operation, value: Value, inner: set[Value], refused: Any, loops
         case ProductsCall() | ConvolutionGradient() | DepthwiseCall():
             return True
         case AttentionCall() | AttentionGradientCall():
-            return value in user.multiplied and value is not user.mask
+            return value in user.multiplied and value not in (user.mask, user.bias, user.keep)
         case Loop():
             return all(place in loops[user] for place, each in enumerate(user.inputs) if each is value)
         case LibraryConvolution():

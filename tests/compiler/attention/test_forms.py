@@ -1,0 +1,124 @@
+"""Attention as models write it, in TensorFlow's graphs: its numbers, and that it becomes one operation, gradients too."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests import perturbation, tolerance
+from tests.compiler.attention.forms import MODELS, Form, Written, numbers
+from tests.compiler.attention.more_forms import MORE
+from toolkit.formats.model import read_model
+from toolkit.kernels.cuda.driver import choose
+from toolkit.kernels.cuda.driver.fake import FakeDriver
+from toolkit.runtime.session import Session
+
+pytest.importorskip("llvmlite")
+pytestmark = pytest.mark.tensorflow
+FORMS: dict[str, Form] = {form.__name__: form for form in (*MODELS, *MORE)}
+#: forms that stay parts, and why: (in inference, in training)
+APART: dict[str, tuple[str, str]] = {}
+_PRECISIONS = ("tf32", "bf16", "fp16")
+_SIZES: dict[str, dict[str, int]] = {"cached": {"rows": 1, "keys": 6}}
+
+
+@pytest.fixture(autouse=True)
+def _fake() -> Iterator[None]:
+    with choose.using(FakeDriver()):
+        yield
+
+
+def graph_of(tf: ModuleType, form: Form, folder: Path, *, learning: bool, **sizes: int) -> tuple[Any, list[str], Any]:
+    """A form as TensorFlow's graph, read by us; the names that are fetched and what is fed; TensorFlow's numbers."""
+    v1 = tf.compat.v1
+    with v1.Graph().as_default() as made:
+        to = Written(v1, **sizes)
+        result = form(to)
+        fetched = [result]
+        if learning:
+            loss = v1.reduce_sum(v1.square(result) * numbers(*map(int, result.shape), seed=40))
+            fetched += [v1.convert_to_tensor(each) for each in v1.gradients(loss, to.by)]
+        with v1.Session(graph=made) as session:
+            expected = session.run(fetched, to.feeds)
+        (folder / "graph.pb").write_bytes(made.as_graph_def().SerializeToString())
+    feeds = {each.name: value for each, value in to.feeds.items()}
+    return read_model(folder / "graph.pb").graph, [each.name for each in fetched], (feeds, expected)
+
+
+def compared(graph: Any, fetched: list[str], feeds: Any, expected: Any, precision: str) -> list[str]:
+    """Run a graph three times on a GPU (launched, recorded, replayed), beside what TensorFlow gives.
+
+    Returns:
+        what the GPU's backend made, in lines.
+    """
+    narrow = {"tf32": "fp16"}.get(precision, precision)  # factors have the 10 bits of float16
+    allowed = perturbation.allowed(graph, fetched, feeds, precision=narrow)
+    with Session(graph, devices={"GPU": 1}, precision=precision) as session:
+        for _ in range(3):
+            found = session.run(fetched, feeds)
+            for one, other, apart, name in zip(found, expected, allowed, fetched, strict=True):
+                tolerance.assert_within(one, other, apart, name)
+        return [line for line in session.explain(fetched, feeds) if "gpu_" in line and not line.startswith("  %")]
+
+
+@pytest.mark.parametrize("learning", [False, True], ids=["inference", "training"])
+@pytest.mark.parametrize("name", FORMS)
+def test_forms(tf: ModuleType, name: str, learning: bool, tmp_path: Path) -> None:
+    precision = _PRECISIONS[(list(FORMS).index(name) + learning) % len(_PRECISIONS)]
+    _check(tf, name, tmp_path, learning, precision)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("precision", _PRECISIONS)
+@pytest.mark.parametrize("learning", [False, True], ids=["inference", "training"])
+@pytest.mark.parametrize("name", FORMS)
+def test_forms_in_all_precisions(tf: ModuleType, name: str, learning: bool, precision: str, tmp_path: Path) -> None:
+    _check(tf, name, tmp_path, learning, precision)
+
+
+def _check(tf: ModuleType, name: str, folder: Path, learning: bool, precision: str) -> None:
+    graph, fetched, (feeds, expected) = graph_of(tf, FORMS[name], folder, learning=learning, **_SIZES.get(name, {}))
+    lines = compared(graph, fetched, feeds, expected, precision)
+    formed = not APART.get(name, ("", ""))[learning]
+    assert sum("gpu_attention " in line for line in lines) == formed, lines
+    assert sum("gpu_attention_gradient" in line for line in lines) == (formed and learning), lines
+
+
+def test_what_stays_apart_is_a_form() -> None:
+    assert set(APART) <= set(FORMS) and all(any(each) for each in APART.values())
+
+
+@pytest.mark.parametrize("learning", [False, True], ids=["inference", "training"])
+@pytest.mark.parametrize("hidden", [-np.inf, -1e9, -1e4, float(np.finfo(np.float32).min)], ids=str)
+@pytest.mark.parametrize("precision", _PRECISIONS)
+@pytest.mark.parametrize("chosen", [False, True], ids=["added", "chosen"])
+def test_rows_without_keys(
+    tf: ModuleType, chosen: bool, precision: str, hidden: float, learning: bool, tmp_path: Path
+) -> None:
+    """Shares are equal, or what of scores is left beside the mask; NaN of -inf, in all that it reaches and no more."""
+
+    def form(to: Written) -> Any:
+        there = to.padding().astype(bool)
+        there[0] = False
+        mask = to.fed(there)[:, None, None, :]
+        low, v1 = np.float32(hidden), to.tf
+        if chosen:
+            return to.around(lambda scores: v1.where_v2(mask, scores, low))
+        return to.around(lambda scores: scores + v1.where_v2(mask, np.float32(0), low))
+
+    graph, fetched, (feeds, expected) = graph_of(tf, form, tmp_path, learning=learning)
+    with Session(graph, devices={"GPU": 1}, precision=precision) as session:
+        found = session.run(fetched, feeds)
+        lines = session.explain(fetched, feeds)
+    assert any("gpu_attention " in line for line in lines), lines
+    narrow = {"tf32": "fp16"}.get(precision, precision)
+    allowed = perturbation.allowed(graph, fetched, feeds, precision=narrow)
+    for one, other, apart, name in zip(found, expected, allowed, fetched, strict=True):
+        np.testing.assert_array_equal(np.isnan(one), np.isnan(other), name)
+        there = ~np.isnan(other)
+        tolerance.assert_within(one[there], other[there], apart[there], name)
