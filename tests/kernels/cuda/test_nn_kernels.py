@@ -15,6 +15,7 @@ from toolkit.kernels.cuda.nn import (
     convolutions,
     depthwise,
     lrn,
+    norm_sums,
     pools,
     products,
     strided,
@@ -27,6 +28,8 @@ from toolkit.kernels.cuda.simt.ir import SimtKernel
 pytest.importorskip("llvmlite")
 _FLOATS = ("half", "bfloat", "float", "double")
 _NARROW = _FLOATS[:2]
+
+_SUMS = (channel_sums.SUM, norm_sums.MOMENTS, norm_sums.NORM_GRADIENTS)
 
 KERNELS: dict[str, Callable[[], SimtKernel]] = {
     **{f"product {t}": lambda t=t: products.product_kernel(t, 1, (False, False), "i32") for t in _FLOATS},
@@ -44,7 +47,9 @@ KERNELS: dict[str, Callable[[], SimtKernel]] = {
         )
         for kind in ("forward", "input", "filter")
     },
-    "relu_norm_gradients of bfloat": lambda: channel_sums.share_kernel("relu_norm_gradients", "bfloat", True, "i32"),
+    "relu_norm_gradients of bfloat": lambda: channel_sums.share_kernel(
+        norm_sums.RELU_NORM_GRADIENTS, "bfloat", True, "i32"
+    ),
     "product complex": lambda: products.product_kernel("double", 2, (True, False), "i64"),
     **{
         f"convolution {kind}": lambda kind=kind: convolutions.convolution_kernel(kind, "float", "i32", 2)
@@ -72,18 +77,14 @@ KERNELS: dict[str, Callable[[], SimtKernel]] = {
         "half", "i32", True, False, "affine", "float", False, "Relu", 0.0
     ),
     **{
-        f"{name} {'last' if last else 'first'}": lambda name=name, last=last: channel_sums.share_kernel(
-            name, "half", last, "i32"
+        f"{what.name} {'last' if last else 'first'}": lambda what=what, last=last: channel_sums.share_kernel(
+            what, "half", last, "i32"
         )
-        for name in ("sum", "moments", "norm_gradients")
+        for what in _SUMS
         for last in (True, False)
     },
-    **{
-        f"{name} of shares": lambda name=name: channel_sums.merge_kernel(name, "half", "float")
-        for name in ("sum", "moments", "norm_gradients")
-    },
-    "batch norm factors": lambda: batch_norm.affine_kernel("float", False),
-    "batch norm inverse": lambda: batch_norm.affine_kernel("half", True),
+    **{f"{what.name} of shares": lambda what=what: channel_sums.merge_kernel(what, "half", "float") for what in _SUMS},
+    "batch norm factors": lambda: batch_norm.affine_kernel("float"),
     "batch norm average": batch_norm.average_kernel,
     "batch norm": lambda: batch_norm.normalize_kernel("bfloat", "i32", True),
     "batch norm gradient": lambda: batch_norm.gradient_kernel("float", "i32", True, True),

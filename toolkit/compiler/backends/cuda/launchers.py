@@ -35,7 +35,7 @@ from toolkit.kernels.cuda.convolving import Fused, convolve
 from toolkit.kernels.cuda.device import CudaDevice
 from toolkit.kernels.cuda.filters import Folding
 from toolkit.kernels.cuda.memory import GpuArray
-from toolkit.kernels.cuda.nn import batch_norm, channel_sums
+from toolkit.kernels.cuda.nn.norm_sums import norm_gradients, norm_moments
 from toolkit.kernels.cuda.prepared import Prepared
 from toolkit.kernels.cuda.products import multiply
 from toolkit.kernels.cuda.strided_products import multiply_strided
@@ -172,9 +172,7 @@ def _moments(device: CudaDevice, operation: ChannelMoments) -> Launch:
     epsilon, has_third = float(np.float32(operation.epsilon)), len(operation.outputs) == _OUTPUTS_WITH_THIRD
 
     def launch(x: GpuArray, scale: GpuArray) -> list[GpuArray]:
-        mean, biased, unbiased = channel_sums.reduced(device, channel_sums.MOMENTS, [x], [], sides, F32)
-        # what is added to x * factor is not asked for: the norm's step takes the mean away first
-        factor, _ = batch_norm.launch_affine(device, scale, scale, mean, biased, epsilon)
+        mean, biased, unbiased, factor = norm_moments(device, x, scale, epsilon, sides)
         third = [device.empty((0,), F32)] if has_third else []
         return [mean, unbiased, mean, biased, *third, factor]
 
@@ -184,15 +182,13 @@ def _moments(device: CudaDevice, operation: ChannelMoments) -> Launch:
 def _norm_sums(device: CudaDevice, operation: ChannelGradients) -> Launch:
     sides = _sides(relations.shape(operation.x), first=operation.channels_first)
     epsilon = float(np.float32(operation.epsilon))
-    what = channel_sums.NORM_GRADIENTS if operation.factor is None else channel_sums.RELU_NORM_GRADIENTS
 
     def launch(
         dy: GpuArray, x: GpuArray, scale: GpuArray, mean: GpuArray, variance: GpuArray, *relu: GpuArray
     ) -> list[GpuArray]:
-        inverse = batch_norm.inverse_deviation(device, variance, epsilon)
-        d_offset, d_scale = channel_sums.reduced(device, what, [dy, x], [mean, inverse, *relu], sides, F32)
-        vectors = batch_norm.gradient_vectors(device, d_offset, d_scale, scale, inverse, sides[0] * sides[2])
-        return [d_scale, d_offset, inverse, *vectors]
+        made = norm_gradients(device, dy, x, scale, mean, variance, relu, epsilon, sides)
+        d_offset, d_scale, *vectors = made
+        return [d_scale, d_offset, *vectors]
 
     return launch
 

@@ -13,30 +13,24 @@ from toolkit.kernels.cuda.simt.ir import SimtKernel
 
 
 @functools.cache
-def affine_kernel(type: str, is_inverse_only: bool) -> SimtKernel:
+def affine_kernel(type: str) -> SimtKernel:
     """The factor of each channel, scale / sqrt(variance + epsilon), and what is added, offset - mean * factor.
 
     Args:
         type: of what is given, in memory.
-        is_inverse_only: the factor is 1 / sqrt(variance + epsilon), and nothing is added.
     """
     wide = sum_type(type)
-    k = KernelBuilder(f"batch_norm_{'inverse' if is_inverse_only else 'affine'}_{type}", BLOCK)
-    variance = k.buffer("variance", type)
-    others = [] if is_inverse_only else [k.buffer(name, type) for name in ("scale", "offset", "mean")]
-    factor = k.buffer("factor", wide, written=True)
-    added = None if is_inverse_only else k.buffer("added", wide, written=True)
+    k = KernelBuilder(f"batch_norm_affine_{type}", BLOCK)
+    variance, *others = (k.buffer(name, type) for name in ("variance", "scale", "offset", "mean"))
+    factor, added = (k.buffer(name, wide, written=True) for name in ("factor", "added"))
     epsilon, channels = k.scalar("epsilon", wide), k.scalar("channels", "i32")
     c = k.global_thread()
     with k.when(k.compare("slt", c, channels)):
         deviation = k.intrinsic("sqrt", k.add(k.convert(k.load(variance, c), wide), epsilon))
-        if added is None:
-            k.store(factor, c, k.div(k.number(1.0, wide), deviation))
-        else:
-            scale, offset, mean = (k.convert(k.load(each, c), wide) for each in others)
-            value = k.div(scale, deviation)
-            k.store(factor, c, value)
-            k.store(added, c, k.sub(offset, k.mul(mean, value)))
+        scale, offset, mean = (k.convert(k.load(each, c), wide) for each in others)
+        value = k.div(scale, deviation)
+        k.store(factor, c, value)
+        k.store(added, c, k.sub(offset, k.mul(mean, value)))
     return k.finish()
 
 
@@ -48,21 +42,11 @@ def launch_affine(device: Any, scale: Any, offset: Any, mean: Any, variance: Any
     """The factor and what is added, vectors in the type of the sums."""
     channels = scale.shape[0]
     factor, added = (device.empty((channels,), _wide(scale)) for _ in range(2))
-    kernel = affine_kernel(llvm_type(scale.dtype), False)
+    kernel = affine_kernel(llvm_type(scale.dtype))
     if channels:
         arrays = (variance, scale, offset, mean, factor, added)
         device.launch(kernel, blocks_of(channels), *arrays, epsilon, channels)
     return factor, added
-
-
-def inverse_deviation(device: Any, variance: Any, epsilon: float) -> Any:
-    """1 / sqrt(variance + epsilon)."""
-    channels = variance.shape[0]
-    factor = device.empty((channels,), _wide(variance))
-    if channels:
-        kernel = affine_kernel(llvm_type(variance.dtype), True)
-        device.launch(kernel, blocks_of(channels), variance, factor, epsilon, channels)
-    return factor
 
 
 @functools.cache
@@ -148,34 +132,3 @@ def launch_gradient(
     given = (dy, x, scale, inverse, *sums, dx) if sums else (dy, scale, inverse, dx)
     more = (float(count // channels),) if sums else ()
     device.launch(kernel, blocks_of(count), *given, *_sides(channels, inner), count, *more)
-
-
-@functools.cache
-def gradient_vectors_kernel() -> SimtKernel:
-    """Of each channel what its elements' gradients are computed with: shift, slope and size."""
-    k = KernelBuilder("batch_norm_gradient_vectors", BLOCK)
-    d_offset, d_scale, scale, inverse = (
-        k.buffer(name, "float") for name in ("d_offset", "d_scale", "scale", "inverse")
-    )
-    shift, slope, size = (k.buffer(name, "float", written=True) for name in ("shift", "slope", "size"))
-    number, channels = k.scalar("positions", "float"), k.scalar("channels", "i32")
-    c = k.global_thread()
-    with k.when(k.compare("slt", c, channels)):
-        factor = k.load(inverse, c)
-        k.store(shift, c, k.div(k.load(d_offset, c), number))
-        k.store(slope, c, k.mul(factor, k.div(k.load(d_scale, c), number)))
-        k.store(size, c, k.mul(k.load(scale, c), factor))
-    return k.finish()
-
-
-def gradient_vectors(device: Any, d_offset: Any, d_scale: Any, scale: Any, inverse: Any, count: int) -> list[Any]:
-    """Shift, slope and size of dx = (dy - shift - (x - mean) * slope) * size.
-
-    Args:
-        count: elements of a channel.
-    """
-    made = [device.empty(scale.shape, scale.dtype) for _ in range(3)]
-    channels = scale.shape[0]
-    kernel = gradient_vectors_kernel()
-    device.launch(kernel, blocks_of(channels), d_offset, d_scale, scale, inverse, *made, float(count), channels)
-    return made

@@ -27,12 +27,15 @@ class ChannelReduction(NamedTuple):
     Attributes:
         name: for people, and part of the kernel's identity.
         tensors: how many there are.
-        vectors: how many vectors with a number for each channel are given.
+        vectors: how many vectors with a number for each channel `prepare` takes.
         state: how many numbers are kept; at first all are 0.
-        add: (builder, state, one number of each tensor, the channel's of each vector) puts one element in.
+        add: (builder, state, one number of each tensor, what was prepared of the channel) puts one element in.
         merge: (builder, state, other) puts another state in.
-        finish: (builder, state) gives the results.
+        finish: (builder, state, the channel's of what is `given`, numbers) gives the results.
         results: how many there are.
+        prepare: (builder, the channel's of each vector, numbers) what `add` takes; by default the vectors.
+        given: how many vectors with a number for each channel `finish` takes.
+        numbers: how many numbers `prepare` and `finish` take.
     """
 
     name: str
@@ -41,110 +44,42 @@ class ChannelReduction(NamedTuple):
     state: int
     add: Callable[[KernelBuilder, Sequence[RegisterVariable], Sequence[Lanes], Sequence[Lanes]], None]
     merge: Callable[[KernelBuilder, Sequence[RegisterVariable], Sequence[Lanes]], None]
-    finish: Callable[[KernelBuilder, Sequence[Lanes]], Sequence[Lanes]]
+    finish: Callable[[KernelBuilder, Sequence[Lanes], Sequence[Lanes], Sequence[Lanes]], Sequence[Lanes]]
     results: int
+    prepare: Callable[[KernelBuilder, Sequence[Lanes], Sequence[Lanes]], Sequence[Lanes]] | None = None
+    given: int = 0
+    numbers: int = 0
 
 
 def _sum_add(k: KernelBuilder, state: Sequence[RegisterVariable], values: Sequence[Lanes], _: Sequence[Lanes]) -> None:
     state[0].set(k.add(state[0].get(), values[0]))
 
 
-def _sum_merge(k: KernelBuilder, state: Sequence[RegisterVariable], other: Sequence[Lanes]) -> None:
+def add_states(k: KernelBuilder, state: Sequence[RegisterVariable], other: Sequence[Lanes]) -> None:
+    """Of sums."""
     for mine, theirs in zip(state, other, strict=True):
         mine.set(k.add(mine.get(), theirs))
 
 
-def _as_they_are(_: KernelBuilder, state: Sequence[Lanes]) -> Sequence[Lanes]:
+def _as_they_are(_: KernelBuilder, state: Sequence[Lanes], *__: Sequence[Lanes]) -> Sequence[Lanes]:
     return state
 
 
-SUM = ChannelReduction("sum", 1, 0, 1, _sum_add, _sum_merge, _as_they_are, 1)
-
-
-def _moments_add(
-    k: KernelBuilder, state: Sequence[RegisterVariable], values: Sequence[Lanes], _: Sequence[Lanes]
-) -> None:
-    """B. P. Welford, "Note on a method for calculating corrected sums of squares and products", 1962."""
-    count, mean, squares = state
-    number = k.add(count.get(), k.number(1.0, count.type))
-    off = k.sub(values[0], mean.get())
-    now = k.add(mean.get(), k.div(off, number))
-    squares.set(k.add(squares.get(), k.mul(off, k.sub(values[0], now))))
-    mean.set(now)
-    count.set(number)
-
-
-def _moments_merge(k: KernelBuilder, state: Sequence[RegisterVariable], other: Sequence[Lanes]) -> None:
-    """T. F. Chan, G. H. Golub, R. J. LeVeque, "Updating formulae and a pairwise algorithm", 1979."""
-    count, mean, squares = state
-    their_count, their_mean, their_squares = other
-    both = k.add(count.get(), their_count)
-    some = k.compare("ogt", both, k.number(0.0, both.type))
-    share = k.div(their_count, k.select(some, both, k.number(1.0, both.type)))
-    off = k.sub(their_mean, mean.get())
-    between = k.mul(k.mul(off, off), k.mul(count.get(), share))
-    squares.set(k.add(k.add(squares.get(), their_squares), between))
-    mean.set(k.add(mean.get(), k.mul(off, share)))
-    count.set(both)
-
-
-def _moments_finish(k: KernelBuilder, state: Sequence[Lanes]) -> Sequence[Lanes]:
-    """Mean, biased and unbiased variance."""
-    count, mean, squares = state
-    one = k.number(1.0, count.type)
-    fewer = k.sub(count, one)
-    fewer = k.select(k.compare("olt", fewer, one), one, fewer)
-    biased = k.div(squares, count)
-    return [mean, biased, k.mul(biased, k.div(count, fewer))]
-
-
-MOMENTS = ChannelReduction("moments", 1, 0, 3, _moments_add, _moments_merge, _moments_finish, 3)
-
-
-def _gradients_add(
-    k: KernelBuilder, state: Sequence[RegisterVariable], values: Sequence[Lanes], vectors: Sequence[Lanes]
-) -> None:
-    """Sums of dy and of dy times what was normalized, given mean and 1 / deviation."""
-    dy, x = values
-    mean, inverse = vectors
-    state[0].set(k.add(state[0].get(), dy))
-    state[1].set(k.fma(dy, k.mul(k.sub(x, mean), inverse), state[1].get()))
-
-
-NORM_GRADIENTS = ChannelReduction("norm_gradients", 2, 2, 2, _gradients_add, _sum_merge, _as_they_are, 2)
-
-
-def _relu_gradients_add(
-    k: KernelBuilder, state: Sequence[RegisterVariable], values: Sequence[Lanes], vectors: Sequence[Lanes]
-) -> None:
-    """The same where dy is by a relu of (x - mean) * factor + offset, computed as the norm computes it."""
-    dy, x = values
-    mean, inverse, factor, offset = vectors
-    centered = k.sub(x, mean)
-    passes = k.compare("ogt", k.add(k.mul(centered, factor), offset), k.number(0.0, dy.type))
-    dy = k.select(passes, dy, k.number(0.0, dy.type))
-    state[0].set(k.add(state[0].get(), dy))
-    state[1].set(k.fma(dy, k.mul(centered, inverse), state[1].get()))
-
-
-RELU_NORM_GRADIENTS = ChannelReduction(
-    "relu_norm_gradients", 2, 4, 2, _relu_gradients_add, _sum_merge, _as_they_are, 2
-)  # fmt: skip
-
-_REDUCTIONS = {each.name: each for each in (SUM, MOMENTS, NORM_GRADIENTS, RELU_NORM_GRADIENTS)}
+SUM = ChannelReduction("sum", 1, 0, 1, _sum_add, add_states, _as_they_are, 1)
 
 
 @functools.cache
-def share_kernel(name: str, type: str, channels_last: bool, index: str) -> SimtKernel:
+def share_kernel(what: ChannelReduction, type: str, channels_last: bool, index: str) -> SimtKernel:
     """States of shares: (share, number, channel)."""
-    what, wide = _REDUCTIONS[name], sum_type(type)
-    k = KernelBuilder(f"channel_{name}_{type}_{'last' if channels_last else 'first'}", BLOCK)
+    wide = sum_type(type)
+    k = KernelBuilder(f"channel_{what.name}_{type}_{'last' if channels_last else 'first'}", BLOCK)
     tensors = [k.buffer(f"tensor{n}", type) for n in range(what.tensors)]
     vectors = [k.buffer(f"vector{n}", wide) for n in range(what.vectors)]
     out = k.buffer("states", wide, written=True)
     positions, channels, inner, length = (
         k.scalar(each, index) for each in ("positions", "channels", "inner", "length")
     )
+    numbers = [k.scalar(f"number{n}", wide) for n in range(what.numbers)]
     state = [k.variable(k.number(0.0, wide)) for _ in range(what.state)]
     shared = [k.shared(f"state{n}", wide, BLOCK) for n in range(what.state)]
     thread = k.thread
@@ -164,7 +99,9 @@ def share_kernel(name: str, type: str, channels_last: bool, index: str) -> SimtK
     last = k.add(first, length)
     last = k.select(k.compare("slt", last, positions), last, positions)
     with k.when(k.compare("slt", channel, channels)):
-        given = [k.load(each, channel) for each in vectors]
+        given: Sequence[Lanes] = [k.load(each, channel) for each in vectors]
+        if what.prepare is not None:
+            given = what.prepare(k, given, numbers)
         with k.loop(k.add(first, start), last, step) as position:
             if channels_last:
                 where = k.add(k.mul(position, channels), channel)
@@ -187,13 +124,15 @@ def _store(k: KernelBuilder, buffer: KernelBuffer, where: Lanes, value: Lanes) -
 
 
 @functools.cache
-def merge_kernel(name: str, type: str, result: str) -> SimtKernel:
+def merge_kernel(what: ChannelReduction, type: str, result: str) -> SimtKernel:
     """Results of all shares' states: (share, number, channel); a block takes 32 channels."""
-    what, wide = _REDUCTIONS[name], sum_type(type)
-    k = KernelBuilder(f"channel_{name}_{type}_of_shares", _MERGING)
+    wide = sum_type(type)
+    k = KernelBuilder(f"channel_{what.name}_{type}_of_shares", _MERGING)
     states = k.buffer("states", wide)
+    given = [k.buffer(f"given{n}", wide) for n in range(what.given)]
     out = [k.buffer(f"result{n}", result, written=True) for n in range(what.results)]
     shares, channels = k.scalar("shares", "i32"), k.scalar("channels", "i32")
+    numbers = [k.scalar(f"number{n}", wide) for n in range(what.numbers)]
     shared = [k.shared(f"state{n}", wide, _MERGING) for n in range(what.state)]
     thread, warp = k.thread, k.number(WARP, "i32")
     channel = k.add(k.mul(k.block_index, warp), k.rem(thread, warp))
@@ -205,7 +144,8 @@ def merge_kernel(name: str, type: str, result: str) -> SimtKernel:
         what.merge(k, state, [k.load(states, each) for each in places])
     _merge_in_block(k, what, state, shared, _MERGING, WARP)
     with k.when(k.both(k.compare("slt", thread, warp), is_there)):
-        for buffer, value in zip(out, what.finish(k, [each.get() for each in state]), strict=True):
+        vectors = [k.load(each, channel) for each in given]
+        for buffer, value in zip(out, what.finish(k, [each.get() for each in state], vectors, numbers), strict=True):
             _store(k, buffer, channel, value)
     return k.finish()
 
@@ -233,15 +173,24 @@ def _merge_in_block(
         half //= 2
 
 
-def launch_merge(device: Any, what: ChannelReduction, type: str, states: Any, results: Sequence[Any]) -> None:
+def launch_merge(
+    device: Any,
+    what: ChannelReduction,
+    type: str,
+    states: Any,
+    results: Sequence[Any],
+    given: Sequence[Any] = (),
+    numbers: Sequence[float] = (),
+) -> None:
     """Put the states of shares (share, number, channel) together.
 
     Args:
         type: of what was reduced, in memory.
+        given: vectors in the type of the sums.
     """
     shares, channels = states.shape[0], states.shape[-1]
-    kernel = merge_kernel(what.name, type, llvm_type(results[0].dtype))
-    device.launch(kernel, -(-channels // WARP), states, *results, shares, channels)
+    kernel = merge_kernel(what, type, llvm_type(results[0].dtype))
+    device.launch(kernel, -(-channels // WARP), states, *given, *results, shares, channels, *numbers)
 
 
 def reduced(
@@ -251,12 +200,15 @@ def reduced(
     vectors: Sequence[Any],
     sides: tuple[int, int, int],
     dtype: Any,
+    *,
+    given: Sequence[Any] = (),
+    numbers: Sequence[float] = (),
 ) -> list[Any]:
     """The results of a reduction, a vector each, of a type.
 
     Args:
         tensors: of one type and size, with elements.
-        vectors: in the type of the sums.
+        vectors, given: in the type of the sums.
         sides: outer, channels, inner.
     """
     outer, channels, inner = sides
@@ -267,8 +219,9 @@ def reduced(
     # a block has a row of threads for eight positions, or all its threads along one channel
     shares, length = shares_of(positions, columns * BLOCK)
     states = device.empty((shares, what.state, channels), "float64" if sum_type(type) == "double" else "float32")
-    kernel = share_kernel(what.name, type, channels_last, index_type(*tensors))
-    device.launch(kernel, shares * columns, *tensors, *vectors, states, positions, channels, inner, length)
+    kernel = share_kernel(what, type, channels_last, index_type(*tensors))
+    sizes = (positions, channels, inner, length)
+    device.launch(kernel, shares * columns, *tensors, *vectors, states, *sizes, *numbers)
     results = [device.empty((channels,), dtype) for _ in range(what.results)]
-    launch_merge(device, what, type, states, results)
+    launch_merge(device, what, type, states, results, given, numbers)
     return results

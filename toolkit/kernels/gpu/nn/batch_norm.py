@@ -18,8 +18,8 @@ from toolkit.kernels.cpu.nn.window import Layout
 from toolkit.kernels.cuda.device import device_of
 from toolkit.kernels.cuda.memory import GpuArray
 from toolkit.kernels.cuda.nn import batch_norm
-from toolkit.kernels.cuda.nn.channel_sums import MOMENTS, NORM_GRADIENTS, reduced
 from toolkit.kernels.cuda.nn.channels import activation, launch_epilogue
+from toolkit.kernels.cuda.nn.norm_sums import norm_gradients, norm_moments
 from toolkit.kernels.registry import Compute, KernelNode, kernel
 
 _NORM_TYPES = {dtypes.float32, dtypes.float16, dtypes.bfloat16}
@@ -66,8 +66,7 @@ def fused_batch_norm(op: KernelNode) -> Compute:
             vectors = batch_norm.launch_affine(device, scale, offset, mean, variance, epsilon)
             launch_epilogue(device, x, y, channels, inner, vectors=vectors)
             return (y, mean, variance, mean, variance, *third)
-        batch_mean, biased, unbiased = reduced(device, MOMENTS, [x], [], sides, _F32)
-        multiplier, _ = batch_norm.launch_affine(device, scale, offset, batch_mean, biased, epsilon)
+        batch_mean, biased, unbiased, multiplier = norm_moments(device, x, scale, epsilon, sides)
         batch_norm.launch_normalize(device, x, y, batch_mean, multiplier, offset, channels, inner)
         if factor == 1:
             return (y, batch_mean, unbiased, batch_mean, biased, *third)
@@ -102,9 +101,8 @@ def fused_batch_norm_grad(op: KernelNode) -> Compute:
         if not x.nbytes:
             zero = device.zeros((channels,), _F32)
             return dx, zero, zero, empty, empty
-        inverse = batch_norm.inverse_deviation(device, variance, epsilon)
-        sums = reduced(device, NORM_GRADIENTS, [dy, x], [mean, inverse], sides, _F32)
-        d_offset, d_scale = sums
+        sums = norm_gradients(device, dy, x, scale, mean, variance, (), epsilon, sides)
+        d_offset, d_scale, inverse = sums[:3]
         given = (mean, d_offset, d_scale) if training else ()
         batch_norm.launch_gradient(device, dy, x, dx, scale, inverse, given, channels, inner)
         return dx, d_scale, d_offset, empty, empty
