@@ -18,6 +18,8 @@ from toolkit.kernels.cuda.simt.builder import KernelBuilder, RegisterVariable
 from toolkit.kernels.cuda.simt.ir import WARP, KernelBuffer, SimtKernel
 
 _ROWS = BLOCK // WARP
+#: positions of a thread that are on their way from memory at the same time: one alone would leave it idle
+_AT_ONCE = 4
 _MERGING = 512  # threads of a block that puts shares together: sixteen at a time
 
 
@@ -102,14 +104,28 @@ def share_kernel(what: ChannelReduction, type: str, channels_last: bool, index: 
         given: Sequence[Lanes] = [k.load(each, channel) for each in vectors]
         if what.prepare is not None:
             given = what.prepare(k, given, numbers)
-        with k.loop(k.add(first, start), last, step) as position:
-            if channels_last:
-                where = k.add(k.mul(position, channels), channel)
+        at = k.variable(k.add(first, start))
+
+        def put(count: int) -> None:
+            """So many positions, `step` apart: all are loaded before the first is added."""
+            places = [k.add(at.get(), k.number(n * step, index)) for n in range(count)]
+            if not channels_last:
+                outer = [k.div(position, inner) for position in places]
+                within = [k.sub(position, k.mul(one, inner)) for position, one in zip(places, outer, strict=True)]
+                lines = [k.mul(k.add(k.mul(one, channels), channel), inner) for one in outer]
+                where = [k.add(line, rest) for line, rest in zip(lines, within, strict=True)]
             else:
-                outer = k.div(position, inner)
-                within = k.sub(position, k.mul(outer, inner))
-                where = k.add(k.mul(k.add(k.mul(outer, channels), channel), inner), within)
-            what.add(k, state, [k.convert(k.load(each, where), wide) for each in tensors], given)
+                where = [k.add(k.mul(position, channels), channel) for position in places]
+            loaded = [[k.convert(k.load(each, one), wide) for each in tensors] for one in where]
+            for values in loaded:
+                what.add(k, state, values, given)
+            at.set(k.add(at.get(), k.number(count * step, index)))
+
+        several = k.sub(last, k.number((_AT_ONCE - 1) * step, index))
+        with k.while_(lambda: k.compare("slt", at.get(), several)):
+            put(_AT_ONCE)
+        with k.while_(lambda: k.compare("slt", at.get(), last)):
+            put(1)
     _merge_in_block(k, what, state, shared, BLOCK, WARP if channels_last else 1)
     writes = k.compare("slt", thread, k.number(WARP if channels_last else 1, "i32"))
     with k.when(k.both(writes, k.compare("slt", channel, channels))):
