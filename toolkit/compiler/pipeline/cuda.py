@@ -146,6 +146,12 @@ def _sink_updates(block: Block, to: Compilation) -> None:
     sink_updates(block)
 
 
+def _gather_averages(block: Block, to: Compilation) -> None:
+    from toolkit.compiler.backends.cuda.fusion.averages import gather_averages
+
+    gather_averages(block, to.excluded_by_name)
+
+
 def _compute_on_host(block: Block, to: Compilation) -> None:
     from toolkit.compiler.backends.cuda.conditionals.host_numbers import compute_on_host
 
@@ -190,6 +196,7 @@ def _has_softmax(block: Block, to: Compilation) -> bool:
 CUDA_PASSES: Sequence[Pass] = (
     Pass("compute_on_host", _compute_on_host),
     Pass("sink_updates", _sink_updates),
+    Pass("gather_averages", _gather_averages),
     Pass("keep_where_made", _keep_where_made),
     Pass("push_late", _push_late),
     Pass("hoist_products", _hoist_products),

@@ -31,6 +31,7 @@ from toolkit.compiler.backends.cuda.parts.launchers import PLACED_LAUNCHERS
 from toolkit.compiler.backends.cuda.precision.float8_launchers import FLOAT8_LAUNCHERS
 from toolkit.compiler.backends.cuda.precision.launchers import NARROW_LAUNCHERS
 from toolkit.compiler.ir import relations
+from toolkit.graph import dtypes
 from toolkit.kernels.cuda.convolving import Fused, convolve
 from toolkit.kernels.cuda.device import CudaDevice
 from toolkit.kernels.cuda.filters import Folding
@@ -43,6 +44,7 @@ from toolkit.kernels.gpu.arrays.join import joined
 from toolkit.kernels.gpu.elementwise import nests, row_nests
 from toolkit.kernels.gpu.elementwise.nests import FusedKernel, NestOperand
 from toolkit.kernels.gpu.nn.conv import layers
+from toolkit.kernels.gpu.state.averages import AVERAGES, average_together
 from toolkit.kernels.gpu.state.optimizers import update_together
 from toolkit.kernels.registry import KernelNode
 from toolkit.kernels.tensors import F32
@@ -195,7 +197,10 @@ def _norm_sums(device: CudaDevice, operation: ChannelGradients) -> Launch:
 
 def updates(device: CudaDevice, operation: UpdatesCall) -> Callable[..., None]:
     """What changes variables together: called with the step, the variables, the gradients and the other numbers."""
-    return update_together(device.for_node(operation.name), [KernelNode(step.node) for step in operation.steps])
+    there = device.for_node(operation.name)
+    if operation.rule in AVERAGES:
+        return average_together(there, operation.rule, dtypes.from_numpy(operation.gradients[0].dtype))
+    return update_together(there, [KernelNode(step.node) for step in operation.steps])
 
 
 #: by the class of an operation: (the device as its node knows it, the operation) to what runs it

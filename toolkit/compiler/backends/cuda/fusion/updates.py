@@ -20,7 +20,7 @@ from toolkit.kernels.gpu.state.updates import MOST_TOGETHER
 from toolkit.kernels.handles import ResourceHandle
 from toolkit.kernels.registry import Kind
 
-_ASSIGNMENTS = ("Assign", "AssignAdd", "AssignSub", "AssignVariableOp", "AssignAddVariableOp", "AssignSubVariableOp")
+ASSIGNMENTS = ("Assign", "AssignAdd", "AssignSub", "AssignVariableOp", "AssignAddVariableOp", "AssignSubVariableOp")
 
 
 def sink_updates(block: Block) -> None:
@@ -39,43 +39,45 @@ def sink_updates(block: Block) -> None:
     for operation in block.operations:
         for region in operation.regions():
             sink_updates(region)
-        if _is_update(operation):
+        if is_update(operation):
             if any(value in made for value in operation.inputs):
                 flush()
             waiting.append(operation)
             made.update(operation.outputs)
-            changed.update(_variables(operation))
+            changed.update(variables_of(operation))
             continue
         takes = any(value in made for value in operation.inputs)
         decided = any(value in made for value, _ in operation.predicates)
-        read = _read_variable(operation)
+        read = read_variable(operation)
         is_of_changed = read in changed or None in changed
         if read is not None and is_of_changed and not (takes or decided):  # it waits for them, until somebody takes it
             waiting.append(operation)
             made.update(operation.outputs)
             continue
-        if takes or decided or (read is None and not _is_blind(operation)):
+        if takes or decided or (read is None and not is_blind(operation)):
             flush()
         operations.append(operation)
     flush()
     block.reorder(operations)
 
 
-def _is_update(operation: Operation) -> bool:
+def is_update(operation: Operation) -> bool:
     """Whether it changes one variable, and does nothing else."""
     return isinstance(operation, Call) and (
-        operation.op in _ASSIGNMENTS or operation.op.startswith(("Apply", "ResourceApply"))
+        operation.op in ASSIGNMENTS or operation.op.startswith(("Apply", "ResourceApply"))
     )
 
 
-def _variables(operation: Operation) -> list[object]:
+def variables_of(operation: Operation) -> list[object]:
     """The variables that an update changes; None for one that is not known."""
     return [
-        _name(value) for value in operation.inputs if value.dtype is None or isinstance(value.constant, ResourceHandle)
+        variable_name(value)
+        for value in operation.inputs
+        if value.dtype is None or isinstance(value.constant, ResourceHandle)
     ]
 
 
-def _name(value: Value) -> object:
+def variable_name(value: Value) -> object:
     """What a variable is called, by its handle or reference; None where it is not known."""
     constant = value.constant
     if isinstance(constant, ResourceHandle):
@@ -83,14 +85,14 @@ def _name(value: Value) -> object:
     return id(constant) if constant is not None else None
 
 
-def _read_variable(operation: Operation) -> object:
+def read_variable(operation: Operation) -> object:
     """The variable that an operation reads, doing nothing else; None where it is none, or not known."""
     if isinstance(operation, Dereference):
-        return _name(operation.reference)
-    return _name(operation.inputs[0]) if operation.op == "ReadVariableOp" else None
+        return variable_name(operation.reference)
+    return variable_name(operation.inputs[0]) if operation.op == "ReadVariableOp" else None
 
 
-def _is_blind(operation: Operation) -> bool:
+def is_blind(operation: Operation) -> bool:
     """Whether it neither looks at variables nor does anything but compute its outputs."""
     if isinstance(operation, Dereference) or operation.has(Trait.EFFECT) or operation.has(Trait.READS_VARIABLE):
         return False
@@ -133,7 +135,7 @@ def _gather(block: Block, run: Sequence[Operation], times: dict[Operation, int])
     seen: set[object] = set()
     for operation in run:
         rule = GATHERED[operation.op]
-        cells = [_name(value) for value in operation.inputs[: rule.slots]]
+        cells = [variable_name(value) for value in operation.inputs[: rule.slots]]
         if None in cells or seen.intersection(cells):
             return
         seen.update(cells)
@@ -154,9 +156,9 @@ def _times_of_reads(block: Block) -> dict[Operation, int]:
     unknown = 0
     for operation in block:
         if operation.op == "ReadVariableOp":
-            found[operation] = counts.get(_name(operation.inputs[0]), 0) + unknown
-        elif _is_update(operation):
-            for name in _variables(operation):
+            found[operation] = counts.get(variable_name(operation.inputs[0]), 0) + unknown
+        elif is_update(operation):
+            for name in variables_of(operation):
                 counts[name] = counts.get(name, 0) + 1
                 unknown += name is None
         else:
@@ -169,7 +171,7 @@ def _known_as(value: Value, times: dict[Operation, int]) -> object:
     producer = value.producer
     if producer is None or producer.op != "ReadVariableOp":
         return value
-    name = _name(producer.inputs[0])
+    name = variable_name(producer.inputs[0])
     return value if name is None else (name, times.get(producer))
 
 
