@@ -21,6 +21,7 @@ UNCHECKED: dict[str, str] = {
     "GatherNd": "rows out of range are zeros",
     "GatherV2": "rows out of range are zeros",
     "HistogramFixedWidth": "NaN is in no bin",
+    "MaxPoolGradGradWithArgmax": "at places outside the tensor it is 0",
     "MaxPoolGradWithArgmax": "places outside the tensor have no gradient",
     "Mod": "what is divided by 0 is any number",
     "ResourceGather": "rows out of range are zeros",

@@ -19,7 +19,9 @@ _ALSO_ON_CPU = frozenset(
     (
         "CudnnRNN", "CudnnRNNV2", "CudnnRNNV3", "CudnnRNNBackprop", "CudnnRNNBackpropV2", "CudnnRNNBackpropV3",
         "CudnnRNNParamsSize", "CudnnRNNParamsToCanonical", "CudnnRNNParamsToCanonicalV2", "CudnnRNNCanonicalToParams",
-        "CudnnRNNCanonicalToParamsV2",
+        "CudnnRNNCanonicalToParamsV2", "GenerateBoundingBoxProposals", "MaxPoolGradGradWithArgmax", "NcclAllReduce",
+        "NcclBroadcast", "NcclReduce", "SparseMatrixAdd", "SparseMatrixMul", "SparseMatrixSoftmax",
+        "SparseMatrixSoftmaxGrad", "SparseMatrixZeros",
     )
 )  # fmt: skip
 #: whether a device type can run a node

@@ -139,7 +139,7 @@ class TensorArray:
                     f"TensorArray {self.name}: Could not aggregate to TensorArray index {index} because the existing "
                     f"shape is {list(shape_of(present))} but the new input shape is {Shape(shape)}."
                 )
-            value = self.space.added(present, value)
+            value = self.space.computed("Add", present, value)
         if self.same_shapes and self.shape.dims != shape:
             self.shape = Shape(shape)
         values[index] = value

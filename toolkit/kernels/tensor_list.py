@@ -190,7 +190,7 @@ def _add(a: Any, b: Any, space: TensorSpace) -> Any:
         return b
     if b is None:
         return a
-    return space.added(a, b) if isinstance(a, TENSOR) else a.add_n([a, b])
+    return space.computed("Add", a, b) if isinstance(a, TENSOR) else a.add_n([a, b])
 
 
 class TensorMap:

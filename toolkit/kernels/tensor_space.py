@@ -48,8 +48,16 @@ class TensorSpace(Protocol):
         """The rows of a tensor, or the first ones, each a tensor (or the variant that it holds)."""
         ...
 
-    def added(self, a: Any, b: Any) -> Any:
-        """The sum of two tensors of one shape."""
+    def computed(self, how: str, a: Any, b: Any) -> Any:
+        """Two tensors of one shape put together, number by number: "Add", "Mul", "Maximum" or "Minimum"."""
+        ...
+
+    def divided(self, value: Any, by: int) -> Any:
+        """A tensor divided by a number; integers towards zero."""
+        ...
+
+    def brought(self, value: Any) -> Any:
+        """A tensor in this memory, from wherever it is."""
         ...
 
 
@@ -87,8 +95,19 @@ class _Host:
             return list(value)
         return [_object_row(row) for row in value]
 
-    def added(self, a: Any, b: Any) -> Any:
-        return a + b
+    def computed(self, how: str, a: Any, b: Any) -> Any:
+        return _COMPUTED[how](a, b)
+
+    def divided(self, value: Any, by: int) -> Any:
+        if value.dtype.kind in "iu":
+            return np.sign(value) * (np.abs(value) // value.dtype.type(by))
+        return (value / value.dtype.type(by)).astype(value.dtype, copy=False)
+
+    def brought(self, value: Any) -> Any:
+        return value.memory.copy_out(value) if isinstance(value, DeviceArray) else value
+
+
+_COMPUTED = {"Add": np.add, "Mul": np.multiply, "Maximum": np.maximum, "Minimum": np.minimum}
 
 
 def _object_row(row: Any) -> Array:

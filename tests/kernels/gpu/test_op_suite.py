@@ -54,6 +54,14 @@ def test_kernels_have_cases() -> None:
 
 #: op to the tests that run it where it needs more than one node
 ELSEWHERE: dict[str, str] = {
+    **dict.fromkeys(
+        (
+            "CollectiveAllToAllV2", "CollectiveBcastRecv", "CollectiveBcastRecvV2", "CollectiveBcastSend",
+            "CollectiveBcastSendV2", "CollectiveGather", "CollectiveGatherV2", "CollectiveReduce",
+            "CollectiveReduceScatterV2", "CollectiveReduceV2", "NcclAllReduce", "NcclBroadcast", "NcclReduce",
+        ),
+        "tests.kernels.gpu.test_collectives",
+    ),
     "CTCLossV2": "tests.kernels.gpu.test_ctc",
     **dict.fromkeys(("FFTND", "IFFTND", "IRFFTND", "RFFTND"), "tests.kernels.gpu.test_fourier"),
     **dict.fromkeys(
@@ -72,6 +80,8 @@ ELSEWHERE: dict[str, str] = {
         ),
         "tests.kernels.gpu.test_sparse_matrix",
     ),
+    "GenerateBoundingBoxProposals": "tests.kernels.gpu.test_varied",
+    "MaxPoolGradGradWithArgmax": "tests.kernels.gpu.test_varied",
     "TileGrad": "tests.kernels.gpu.test_slice",
     "TopK": "tests.kernels.gpu.test_sorting",
     "VarHandleOp": "tests.gpu.test_networks",

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tests.kernels import beside_cpu
-from tests.kernels.op_suite import Case, sample
+from tests.kernels.op_suite import Case, from_device, run_ours, sample
 
 #: ops of one test, so that their processes' start is paid once
 TOGETHER = 40
@@ -47,3 +47,54 @@ FOUND = [
 @pytest.mark.parametrize("case", FOUND, ids=lambda case: case.label)
 def test_found(case: Case) -> None:
     beside_cpu.check(case, "GPU", texts=True)
+
+
+@pytest.mark.parametrize("with_batch", [False, True])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "bfloat16"])
+def test_second_gradients_by_places(dtype: str, with_batch: bool) -> None:
+    attrs = {"ksize": [1, 2, 3, 1], "strides": [1, 2, 2, 1], "padding": "SAME", "include_batch_in_index": with_batch}
+    image, ddx = sample(dtype, (2, 5, 7, 3)), sample(dtype, (2, 5, 7, 3), seed=1)
+    _, places = run_ours(Case("MaxPoolWithArgmax", [image], {**attrs, "Targmax": "int64"}))
+    for given in (
+        [image, ddx, places],
+        [image, ddx[:1], places],
+        [image, ddx, places[:1]],
+        [image[:0], ddx[:0], places[:0]],
+    ):
+        beside_cpu.check(Case("MaxPoolGradGradWithArgmax", given, attrs), "GPU", texts=True)
+    outside = run_ours(Case("MaxPoolGradGradWithArgmax", [image, ddx, places + image.size], attrs), "GPU")
+    assert not from_device("GPU", outside[0]).any()
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_proposals(seed: int) -> None:
+    """Anchors whose sizes are powers of two, moved by none: what overlaps does not depend on roundings."""
+    random = np.random.default_rng(seed)
+    corners = random.integers(0, 64, (4, 3, 5, 2)).astype(np.float32)
+    anchors = np.concatenate([corners, corners + 2.0 ** random.integers(0, 6, (4, 3, 5, 2))], axis=-1).astype(
+        np.float32
+    )
+    scores = random.permutation(2 * 60).reshape(2, 4, 3, 5).astype(np.float32)
+    info = np.float32([[50, 60, 1, 50, 60], [40, 30, 2, 40, 30]])
+    deltas = np.zeros((2, 4, 3, 20), np.float32)
+    if seed % 2:
+        deltas[..., :2] = random.integers(-2, 3, (2, 4, 3, 2)) / 4
+    for most, least, threshold, count in (
+        (40, 1.0, 0.5, 6),
+        (7, 15.0, 0.0, 80),
+        (500, 0.0, 1.0, 500),
+        (1, 99.0, 0.3, 1),
+    ):
+        given = [
+            scores,
+            deltas,
+            info,
+            anchors.reshape(4, 3, 20),
+            np.float32(threshold),
+            np.int32(most),
+            np.float32(least),
+        ]
+        beside_cpu.check(Case("GenerateBoundingBoxProposals", given, {"post_nms_topn": count}), "GPU", texts=True)
+    scores[0, 1, 1, 1] = np.nan if seed % 2 else -np.inf
+    given = [scores, deltas, info, anchors.reshape(4, 3, 20), np.float32(0.5), np.int32(30), np.float32(1)]
+    beside_cpu.check(Case("GenerateBoundingBoxProposals", given, {"post_nms_topn": 20}), "GPU", texts=True)

@@ -142,3 +142,20 @@ def test_argmax_outside_the_input() -> None:
     case = Case("MaxPoolGradWithArgmax", [F, sample("float32", (2, 2, 3, 4)), np.full((2, 2, 3, 4), 240)], TWO)
     with pytest.raises(InvalidArgumentError, match=r"outside \[0, 240\)"):
         run_ours(case)
+
+
+@pytest.mark.parametrize("with_batch", [False, True])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
+def test_second_gradients_by_places(dtype: str, with_batch: bool) -> None:
+    """They are those that look for the places themselves: TensorFlow has this kernel for GPUs only."""
+    attrs = {"ksize": [1, 2, 3, 1], "strides": [1, 2, 2, 1], "padding": "SAME"}
+    image, ddx = sample(dtype, (2, 5, 7, 3)), sample(dtype, (2, 5, 7, 3), seed=1)
+    more = {**attrs, "include_batch_in_index": with_batch}
+    maxima, places = run_ours(Case("MaxPoolWithArgmax", [image], {**more, "Targmax": "int64"}))
+    wanted = run_ours(Case("MaxPoolGradGrad", [image, maxima, ddx], attrs))
+    made = run_ours(Case("MaxPoolGradGradWithArgmax", [image, ddx, places], more))
+    np.testing.assert_array_equal(made[0], wanted[0])
+    with pytest.raises(InvalidArgumentError, match=r"outside \[0, 210\)"):
+        run_ours(Case("MaxPoolGradGradWithArgmax", [image, ddx, places + 210], more))
+    with pytest.raises(InvalidArgumentError, match="grad must have the shape of input"):
+        run_ours(Case("MaxPoolGradGradWithArgmax", [image, ddx[:1], places], more))

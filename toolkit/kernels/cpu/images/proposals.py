@@ -9,6 +9,7 @@ TensorFlow has this kernel for GPUs only; the meaning is that of its kernel ther
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from toolkit.errors import OutOfRangeError
 from toolkit.kernels.cpu.common import np, require, require_scalar, shape_text
@@ -17,15 +18,38 @@ from toolkit.kernels.registry import Compute, KernelNode, kernel
 from toolkit.kernels.types import Array
 
 F32 = np.float32
-_LARGEST = F32(math.log(1000 / 16))  # of the logarithm of how much an anchor may grow
+LARGEST = F32(math.log(1000 / 16))  # of the logarithm of how much an anchor may grow
 
 
 def _moved(anchors: Array, deltas: Array) -> Array:
     """float32 [n, 4] corners (y, x, y, x) of anchors whose centres and sizes change by deltas (dy, dx, dh, dw)."""
     size = anchors[:, 2:] - anchors[:, :2]
     centre = anchors[:, :2] + F32(0.5) * size + size * deltas[:, :2]
-    half = F32(0.5) * (size * np.exp(np.minimum(deltas[:, 2:], _LARGEST)))
+    half = F32(0.5) * (size * np.exp(np.minimum(deltas[:, 2:], LARGEST)))
     return np.concatenate([centre - half, centre + half], axis=1)
+
+
+def check_proposals(
+    scores: Any, deltas: Any, info: Any, anchors: Any, threshold: Array, most: Array, least: Array
+) -> None:
+    """Refuse what is not the output of a network for a number of images, with anchors for all.
+
+    Raises:
+        InvalidArgumentError, OutOfRangeError: a shape or a number is wrong.
+    """
+    require(scores.ndim == 4, f"scores must be 4-D, got shape {shape_text(scores)}")
+    require(deltas.size == 4 * scores.size, f"there must be four deltas for each score, got {shape_text(deltas)}")
+    require(info.shape == (scores.shape[0], 5), f"image_info must be [{scores.shape[0]}, 5], got {shape_text(info)}")
+    if anchors.ndim < 3 or scores.shape[3] == 0 or anchors.shape[2] // scores.shape[3] != 4:
+        raise OutOfRangeError(f"Box dimensions need to be 4: anchors of shape {shape_text(anchors)}")
+    require(
+        anchors.size == 4 * math.prod(scores.shape[1:]),
+        f"there must be an anchor for each score, got {shape_text(anchors)}",
+    )
+    for name, value in (("nms_threshold", threshold), ("pre_nms_topn", most), ("min_size", least)):
+        require_scalar(value, name)
+    require(0 <= threshold <= 1, f"nms_threshold should be between 0 and 1. Got {threshold}")
+    require(most > 0, f"pre_nms_topn should be greater than 0, got {most}")
 
 
 @kernel("GenerateBoundingBoxProposals")
@@ -41,17 +65,8 @@ def generate_proposals(op: KernelNode) -> Compute:
     def compute(
         scores: Array, deltas: Array, info: Array, anchors: Array, threshold: Array, most: Array, least: Array
     ) -> tuple[Array, Array]:
-        require(scores.ndim == 4, f"scores must be 4-D, got shape {shape_text(scores)}")
-        require(deltas.size == 4 * scores.size, f"there must be four deltas for each score, got {shape_text(deltas)}")
-        require(info.shape == (len(scores), 5), f"image_info must be [{len(scores)}, 5], got {shape_text(info)}")
-        if anchors.ndim < 3 or scores.shape[3] == 0 or anchors.shape[2] // scores.shape[3] != 4:
-            raise OutOfRangeError(f"Box dimensions need to be 4: anchors of shape {shape_text(anchors)}")
+        check_proposals(scores, deltas, info, anchors, threshold, most, least)
         places = math.prod(scores.shape[1:])
-        require(anchors.size == 4 * places, f"there must be an anchor for each score, got {shape_text(anchors)}")
-        for name, value in (("nms_threshold", threshold), ("pre_nms_topn", most), ("min_size", least)):
-            require_scalar(value, name)
-        require(0 <= threshold <= 1, f"nms_threshold should be between 0 and 1. Got {threshold}")
-        require(most > 0, f"pre_nms_topn should be greater than 0, got {most}")
         boxes, best = np.zeros((len(scores), count, 4), F32), np.zeros((len(scores), count), F32)
         flat, moves = scores.reshape(len(scores), places), deltas.reshape(len(scores), places, 4)
         for image, (height, width, scale, *_) in enumerate(info):

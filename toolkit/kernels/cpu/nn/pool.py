@@ -76,6 +76,19 @@ class PoolAttributes:
             )
         return self.layout.last(x)
 
+    def check_second(self, x: Any, grad: Any, argmax: Any) -> None:
+        """Refuse what a second gradient by places cannot be computed of.
+
+        Raises:
+            InvalidArgumentError: the gradient is not like the input, or the places not like the output.
+        """
+        windows = self.windows(x.shape)
+        if grad.shape != x.shape:
+            raise InvalidArgumentError(
+                f"grad must have the shape of input, {list(x.shape)}, not {list(grad.shape)}", node=self.op.name
+            )
+        self.check_like_output("argmax", argmax.shape, x.shape[0], windows, x.shape[-1])
+
     def by_depth(self, x: Array) -> Array:
         """A depth window as a new last axis."""
         if x.shape[-1] % self.depth:
@@ -292,6 +305,28 @@ def max_pool_grad_with_argmax(op: KernelNode) -> Compute:
                 f"Invalid input_backprop: an index in argmax is outside [0, {last.size})", node=op.name
             )
         return scatter_add(positions, widen(dy), last.size).reshape(last.shape).astype(x.dtype, copy=False)
+
+    return compute
+
+
+@kernel("MaxPoolGradGradWithArgmax", types={"T": FLOATING, "Targmax": INDEX})
+def max_pool_grad_grad_with_argmax(op: KernelNode) -> Compute:
+    """The second gradient picks, for each output, the gradient at the place of its maximum.
+
+    TensorFlow has this kernel for GPUs only; the meaning is that of its kernel there.
+    """
+    pool = PoolAttributes(op)
+    with_batch: bool = op.attr("include_batch_in_index")
+
+    def compute(x: Array, grad: Array, argmax: Array) -> Array:
+        pool.check_second(x, grad, argmax)
+        positions: Array = argmax.astype(np.int64)
+        if not with_batch:
+            per_example = grad.size // max(grad.shape[0], 1)
+            positions = positions + np.arange(grad.shape[0]).reshape(-1, 1, 1, 1) * per_example
+        if positions.size and (positions.min() < 0 or positions.max() >= grad.size):
+            raise InvalidArgumentError(f"an index in argmax is outside [0, {grad.size})", node=op.name)
+        return grad.reshape(-1)[positions]
 
     return compute
 

@@ -119,24 +119,52 @@ def _choose() -> SimtKernel:
     return k.finish()
 
 
-def _suppressed(
-    device: CudaDevice, boxes: GpuArray, scores: GpuArray, limit: int, threshold: float, least: float
-) -> tuple[GpuArray, GpuArray, int]:
-    """The chosen indices with room for `limit`, how many there are on the device, and on the host."""
+@functools.cache
+def _left_out() -> SimtKernel:
+    """What is left out from the beginning, 32 boxes in a word: words, boxes."""
+    k = KernelBuilder("nms_left_out", BLOCK)
+    fits, order, dropped = k.buffer("fits", "i8"), k.buffer("order", "i32"), k.buffer("dropped", "i32", written=True)
+    words, count = k.scalar("words", "i64"), k.scalar("count", "i64")
+    word = k.global_thread("i64")
+    with k.when(k.compare("slt", word, words)):
+        bits = k.variable(k.number(0, "i32"))
+        begin = k.mul(word, k.number(_WORD, "i64"))
+        stop = k.add(begin, k.number(_WORD, "i64"))
+        with k.loop(begin, k.select(k.compare("slt", stop, count), stop, count)) as box:
+            bit = k.binary("shl", k.number(1, "i32"), k.convert(k.sub(box, begin), "i32"))
+            is_there = k.load_bool(fits, k.convert(k.load(order, box), "i64"))
+            bits.set(k.binary("or", bits.get(), k.select(is_there, k.number(0, "i32"), bit)))
+        k.store(dropped, word, bits.get())
+    return k.finish()
+
+
+def suppressed(
+    device: CudaDevice, boxes: GpuArray, scores: GpuArray, limit: int, threshold: float, least: float,
+    most: int | None = None, fits: GpuArray | None = None,
+) -> tuple[GpuArray, GpuArray]:  # fmt: skip
+    """The chosen indices with room for `limit`, and how many there are.
+
+    Args:
+        most: how many of the best are looked at.
+        fits: bools [boxes], which of these are.
+    """
     chosen, found = device.zeros((limit,), np.int32), device.zeros((), np.int32)
     count = scores.size
     if not count or not limit:
-        return chosen, found, 0
+        return chosen, found
     records = sort_rows(device, scores, 1, count, count, descending=True)
     values, order = device.empty((count,), np.float32), device.empty((count,), np.int32)
     blocks = -(-count // BLOCK)
     device.launch(take_first("float32"), blocks, scores, *records.records, values, order, count, records.stride, count,
                   count)  # fmt: skip
+    count = count if most is None else min(count, most)
     words = -(-count // _WORD)
     overlaps, dropped = device.empty((count * words,), np.int32), device.zeros((words,), np.int32)
+    if fits is not None:
+        device.launch(_left_out(), -(-words // BLOCK), fits, order, dropped, words, count)
     device.launch(_overlaps(), -(-count * words // BLOCK), boxes, order, overlaps, count, words, threshold)
     device.launch(_choose(), 1, overlaps, order, values, dropped, chosen, found, count, words, limit, least)
-    return chosen, found, int(device.to_host(found))
+    return chosen, found
 
 
 @gpu_kernel("NonMaxSuppressionV2", "NonMaxSuppressionV3", "NonMaxSuppressionV4")
@@ -166,8 +194,8 @@ def non_max_suppression(op: KernelNode) -> Compute:
         # without a least score, one of the lowest finite value is not over it
         least = float(least_input[0]) if least_input else float(np.finfo(np.float32).min)
         room = limit if pads else min(limit, scores.size)
-        chosen, found, count = _suppressed(device, boxes, scores, room, threshold, least)
-        kept = chosen if pads else chosen.viewed(np.int32, (count,))
+        chosen, found = suppressed(device, boxes, scores, room, threshold, least)
+        kept = chosen if pads else chosen.viewed(np.int32, (int(device.to_host(found)),))
         return (kept, found) if op.op == "NonMaxSuppressionV4" else kept
 
     return compute

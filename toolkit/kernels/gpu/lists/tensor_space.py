@@ -10,11 +10,11 @@ from toolkit.graph.dtypes import DType
 from toolkit.kernels.cuda.device import CudaDevice, device
 from toolkit.kernels.cuda.memory import GpuArray
 from toolkit.kernels.gpu.arrays.join import joined
+from toolkit.kernels.gpu.elementwise.nests import NestStep
+from toolkit.kernels.gpu.elementwise.node import ElementwiseLaunches
 from toolkit.kernels.gpu.primitives.copying import part
 from toolkit.kernels.gpu.primitives.layout import ElementLayout
 from toolkit.kernels.gpu.state import cells
-from toolkit.kernels.gpu.state.updates import run_dense
-from toolkit.kernels.gpu.state.variables import plus
 from toolkit.kernels.tensor_space import HOST, TensorSpace
 from toolkit.kernels.tensors import row_major
 
@@ -66,10 +66,17 @@ class _GpuSpace:
             part(self._device, value, ElementLayout(inner, strides[1:], index * strides[0])) for index in range(wanted)
         ]
 
-    def added(self, a: Any, b: Any) -> Any:
-        total = self._device.copied(a)
-        run_dense(self._device, "AddInto", plus, [total], b, [], 0)
-        return total
+    def computed(self, how: str, a: Any, b: Any) -> Any:
+        made = NestStep(how, (0, 1), a.dtype.name)
+        return ElementwiseLaunches(self._device, [made], a.dtype).run(a.shape, self._here(a), self._here(b))
+
+    def divided(self, value: Any, by: int) -> Any:
+        divisor = self._device.full((), value.dtype, by)
+        made = NestStep("TruncateDiv" if value.dtype.kind in "iu" else "RealDiv", (0, 1), value.dtype.name)
+        return ElementwiseLaunches(self._device, [made], value.dtype).run(value.shape, value, divisor)
+
+    def brought(self, value: Any) -> Any:
+        return self._here(value)
 
     def _here(self, item: Any) -> GpuArray:
         return cells.brought(self._device, item)
