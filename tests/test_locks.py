@@ -12,7 +12,7 @@ ROOT = Path(__file__).resolve().parent.parent
 _LOCKS = frozenset({"Lock", "RLock", "Condition", "Semaphore", "BoundedSemaphore", "allocate_lock"})
 #: locks that need not be held over forks, and why
 _REASONS = {
-    ("toolkit/tensorflow/families/slim_data.py", "_running"): "is never waited for: who finds it taken is told so",
+    ("toolkit/tensorflow/families/contrib/slim_data.py", "_running"): "is never waited for; who finds it taken is told",
 }
 
 

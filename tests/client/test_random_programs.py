@@ -14,7 +14,7 @@ from tests.client.client_programs import tf1_semantics
 from tests.client.random_programs import FEEDS, Program
 from tests.tf1.node_oracle import described, difference
 from toolkit import tensorflow as ours
-from toolkit.tensorflow.families import functions
+from toolkit.tensorflow.families.framework import functions
 
 pytestmark = pytest.mark.tensorflow
 #: programs for every run, and for the long one

@@ -152,7 +152,7 @@ def test_options_and_metadata(servers: Cluster, graph: Any) -> None:
         devices = {each.device for each in metadata.step_stats.dev_stats}
         assert {"/job:ps/replica:0/task:0/device:CPU:0", "/job:worker/replica:0/task:1/device:CPU:0"} <= devices
         assert metadata.partition_graphs
-        from toolkit.tensorflow.families.timeline import Timeline
+        from toolkit.tensorflow.families.platform.timeline import Timeline
 
         assert "MatMul" in Timeline(metadata.step_stats).generate_chrome_trace_format()
 

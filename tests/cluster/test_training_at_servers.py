@@ -157,7 +157,7 @@ def test_synchronous_workers_are_one_with_larger_batches(servers: Cluster, monke
 
 def shorter_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     """Workers look for the chief's variables every 30 seconds otherwise."""
-    from toolkit.tensorflow.families import session_manager
+    from toolkit.tensorflow.families.train import session_manager
 
     original = session_manager.SessionManager.__init__
 

@@ -12,7 +12,7 @@ from toolkit.client.construction.graph import Graph
 
 @pytest.fixture(autouse=True)
 def default_graphs() -> Iterator[None]:
-    from toolkit.tensorflow.families.graph import Graph as TensorFlowsGraph
+    from toolkit.tensorflow.families.framework.graph import Graph as TensorFlowsGraph
 
     context.reset_default_graph()
     before = context.use_graph_type(TensorFlowsGraph)

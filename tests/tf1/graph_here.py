@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from toolkit.tensorflow import programs
-from toolkit.tensorflow.families import session
+from toolkit.tensorflow.families.framework import session
 
 
 def main() -> int:

@@ -9,7 +9,7 @@ import pytest
 
 from schemas import test_log_pb2
 from toolkit import tensorflow as tf
-from toolkit.tensorflow.families import benchmarks
+from toolkit.tensorflow.families.testing import benchmarks
 
 
 @pytest.fixture

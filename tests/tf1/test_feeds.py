@@ -66,7 +66,7 @@ def test_a_number_that_is_not_of_the_type_is_refused() -> None:
 
 
 def test_objects_of_other_libraries_are_fetched_and_fed() -> None:
-    from toolkit.tensorflow.families.internal_tools import register_session_run_conversion_functions
+    from toolkit.tensorflow.families.framework.internal_tools import register_session_run_conversion_functions
 
     class Squared:
         def __init__(self, tensor: Any):

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from toolkit.tensorflow.families import flags, platform
+from toolkit.tensorflow.families.platform import flags, services
 
 
 def _define(module: Any) -> Any:
@@ -64,9 +64,9 @@ def test_mistakes(given: list[str], said: str) -> None:
 def test_a_program_ends_with_a_line_about_its_flags(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(flags, "FLAGS", _define(flags))
     with pytest.raises(SystemExit, match=r"^train\.py: flag --data is required .* \(--help lists all flags\)$"):
-        platform.run(lambda _: 0, ["train.py"])
+        services.run(lambda _: 0, ["train.py"])
     with pytest.raises(SystemExit) as ended:
-        platform.run(len, ["train.py", "--data=x", "more"])
+        services.run(len, ["train.py", "--data=x", "more"])
     assert ended.value.code == 2  # what `main` made of the name and the word that is left
 
 

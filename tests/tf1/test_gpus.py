@@ -14,7 +14,7 @@ from toolkit import tensorflow as tf
 from toolkit.kernels.cuda import device, settings
 from toolkit.kernels.cuda.driver import choose
 from toolkit.kernels.cuda.driver.fake import FakeDriver
-from toolkit.tensorflow.families import config as family
+from toolkit.tensorflow.families.platform import config as family
 
 MEMORY = 1 << 22
 

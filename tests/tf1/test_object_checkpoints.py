@@ -233,7 +233,7 @@ def test_managers_restore_or_initialize(tmp_path: Path) -> None:
 
 def test_one_for_every_so_many_hours_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tf = ours
-    from toolkit.tensorflow.families import object_checkpoints
+    from toolkit.tensorflow.families.train import object_checkpoints
 
     now = iter(range(0, 100_000, 2000))
     monkeypatch.setattr(object_checkpoints.time, "time", lambda: float(next(now)))

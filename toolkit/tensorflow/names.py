@@ -75,7 +75,7 @@ _ABSENT = object()
 @functools.cache
 def _use_graphs() -> None:
     """Whoever uses TensorFlow's names gets default graphs of TensorFlow's kind."""
-    importlib.import_module("toolkit.tensorflow.families.graph")
+    importlib.import_module("toolkit.tensorflow.families.framework.graph")
 
 
 @functools.lru_cache(None)
@@ -198,7 +198,7 @@ def _raw(short: str) -> Any:
 
 def _raw_op(op: str) -> Any:
     """An op's function in tf.raw_ops."""
-    from toolkit.tensorflow.families import raw_ops
+    from toolkit.tensorflow.families.ops import raw_ops
 
     _use_graphs()
     return raw_ops.function(op) if op in raw_ops.names() else _ABSENT
@@ -291,7 +291,7 @@ def available() -> tuple[str, ...]:
 def below(prefix: str) -> list[str]:
     """The names directly inside a module; "" is the root."""
     if prefix == "raw_ops":
-        from toolkit.tensorflow.families import raw_ops
+        from toolkit.tensorflow.families.ops import raw_ops
 
         return raw_ops.names()
     start = prefix + "." if prefix else ""

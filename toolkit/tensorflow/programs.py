@@ -154,7 +154,7 @@ def meta_graph(graph: Any = None) -> Any:
 @contextlib.contextmanager
 def _listening(opened: Callable[[Any], None], first_step: Callable[[Any], None] | None = None) -> Any:
     """Tell listeners the graph of each session that is opened inside, and of each before its first step."""
-    from toolkit.tensorflow.families import session
+    from toolkit.tensorflow.families.framework import session
 
     session.opened.append(opened)
     if first_step is not None:

@@ -21,7 +21,7 @@ def _getargspec(func: Any) -> Any:
     Raises:
         ValueError: it has arguments by name alone.
     """
-    from toolkit.tensorflow.families.internal_tools import getargspec
+    from toolkit.tensorflow.families.framework.internal_tools import getargspec
 
     if inspect.getfullargspec(func).kwonlyargs:
         raise ValueError("the function has arguments by name alone; write inspect.getfullargspec")

@@ -19,7 +19,7 @@ from toolkit import tensorflow as ours
 from toolkit.client.functions import defined
 from toolkit.errors import GraphError, UsageError
 from toolkit.runtime.session import Session
-from toolkit.tensorflow.families import functions
+from toolkit.tensorflow.families.framework import functions
 
 
 def lines_of(data: bytes) -> list[str]:

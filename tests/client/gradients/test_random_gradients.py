@@ -16,7 +16,7 @@ from tests.client.client_programs import tf1_semantics
 from tests.client.functions.test_functional_flow import functions
 from tests.client.gradients.gradient_programs import FEEDS, Choices, GradientProgram
 from toolkit import tensorflow as ours
-from toolkit.tensorflow.families import functions as own_functions
+from toolkit.tensorflow.families.framework import functions as own_functions
 
 pytestmark = pytest.mark.tensorflow
 #: examples of each kind for every run, and for the long one

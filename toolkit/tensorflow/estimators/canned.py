@@ -36,7 +36,8 @@ from toolkit.graph.metagraph import GraphKeys
 from toolkit.tensorflow.estimators.estimator import Estimator
 from toolkit.tensorflow.estimators.heads import Head, RegressionHead, head_of
 from toolkit.tensorflow.estimators.run_config import ModeKeys
-from toolkit.tensorflow.families import layers, optimizers
+from toolkit.tensorflow.families.layers import functions as layers
+from toolkit.tensorflow.families.train import optimizers
 
 _SUM = "weighted_sum"
 #: the largest rates at which the parts learn where none is given

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from schemas import config_pb2, rewriter_config_pb2
 from toolkit.cluster.specification import ClusterSpec
 from toolkit.tensorflow.deprecation import log
-from toolkit.tensorflow.families.cluster import Server, replica_device_setter
+from toolkit.tensorflow.families.train.cluster import Server, replica_device_setter
 
 CHIEF, MASTER, WORKER, PS, EVALUATOR = "chief", "master", "worker", "ps", "evaluator"
 _TYPES = (CHIEF, MASTER, WORKER, PS, EVALUATOR)

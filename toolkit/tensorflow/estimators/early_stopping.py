@@ -20,7 +20,7 @@ from toolkit.graph import dtypes
 from toolkit.graph.metagraph import GraphKeys
 from toolkit.tensorflow.deprecation import log
 from toolkit.tensorflow.estimators.estimator import Estimator
-from toolkit.tensorflow.families.session_hooks import (
+from toolkit.tensorflow.families.train.session_hooks import (
     SecondOrStepTimer,
     SessionRunArgs,
     SessionRunContext,

@@ -38,13 +38,13 @@ from toolkit.tensorflow.estimators.model_inputs import IteratorHook, chosen, has
 from toolkit.tensorflow.estimators.run_config import ModeKeys, RunConfig
 from toolkit.tensorflow.estimators.spec import EstimatorSpec
 from toolkit.tensorflow.estimators.warm_starts import warm_start_settings
-from toolkit.tensorflow.families import saver as savers
-from toolkit.tensorflow.families.graph import Graph
-from toolkit.tensorflow.families.monitored import ChiefSessionCreator, MonitoredSession, MonitoredTrainingSession
-from toolkit.tensorflow.families.saved_model import SavedModelBuilder
-from toolkit.tensorflow.families.saving_hooks import CheckpointSaverHook, CheckpointSaverListener
-from toolkit.tensorflow.families.scaffold import Scaffold
-from toolkit.tensorflow.families.session_hooks import (
+from toolkit.tensorflow.families.framework.graph import Graph
+from toolkit.tensorflow.families.framework.saved_model import SavedModelBuilder
+from toolkit.tensorflow.families.train import saver as savers
+from toolkit.tensorflow.families.train.monitored import ChiefSessionCreator, MonitoredSession, MonitoredTrainingSession
+from toolkit.tensorflow.families.train.saving_hooks import CheckpointSaverHook, CheckpointSaverListener
+from toolkit.tensorflow.families.train.scaffold import Scaffold
+from toolkit.tensorflow.families.train.session_hooks import (
     LoggingTensorHook,
     NanTensorHook,
     SessionRunHook,

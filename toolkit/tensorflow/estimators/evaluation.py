@@ -22,9 +22,14 @@ from toolkit.graph import dtypes
 from toolkit.graph.metagraph import GraphKeys
 from toolkit.tensorflow.deprecation import log
 from toolkit.tensorflow.estimators.spec import EstimatorSpec
-from toolkit.tensorflow.families.monitored import ChiefSessionCreator, MonitoredSession
-from toolkit.tensorflow.families.saving_hooks import FileWriterCache
-from toolkit.tensorflow.families.session_hooks import FinalOpsHook, SessionRunArgs, SessionRunContext, SessionRunHook
+from toolkit.tensorflow.families.train.monitored import ChiefSessionCreator, MonitoredSession
+from toolkit.tensorflow.families.train.saving_hooks import FileWriterCache
+from toolkit.tensorflow.families.train.session_hooks import (
+    FinalOpsHook,
+    SessionRunArgs,
+    SessionRunContext,
+    SessionRunHook,
+)
 
 _EVAL_STEP = "eval_step"
 

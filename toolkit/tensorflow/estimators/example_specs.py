@@ -9,7 +9,7 @@ from typing import Any
 from toolkit.client.feature_columns.numeric import NumericColumn, numeric_column
 from toolkit.client.inputs.parsing import FixedLenFeature
 from toolkit.graph import dtypes
-from toolkit.tensorflow.families.feature_columns import make_parse_example_spec
+from toolkit.tensorflow.families.layers.feature_columns import make_parse_example_spec
 
 
 def classifier_parse_example_spec(

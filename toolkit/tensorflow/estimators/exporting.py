@@ -11,9 +11,9 @@ from toolkit.graph.metagraph import GraphKeys
 from toolkit.tensorflow.estimators import export_outputs as exports
 from toolkit.tensorflow.estimators.run_config import ModeKeys
 from toolkit.tensorflow.estimators.spec import EstimatorSpec
-from toolkit.tensorflow.families import saver as savers
-from toolkit.tensorflow.families.scaffold import Scaffold
-from toolkit.tensorflow.families.session import Session
+from toolkit.tensorflow.families.framework.session import Session
+from toolkit.tensorflow.families.train import saver as savers
+from toolkit.tensorflow.families.train.scaffold import Scaffold
 
 #: the tags of an exported graph, and the call of its signatures
 TAGS = {ModeKeys.PREDICT: ["serve"], ModeKeys.TRAIN: ["train"], ModeKeys.EVAL: ["eval"]}

@@ -17,7 +17,7 @@ from toolkit.tensorflow.estimators.estimator import Estimator
 from toolkit.tensorflow.estimators.model_functions import arguments_of
 from toolkit.tensorflow.estimators.receivers import build_raw_supervised_input_receiver_fn
 from toolkit.tensorflow.estimators.run_config import ModeKeys
-from toolkit.tensorflow.families.contrib_optimizers import TransformingOptimizer
+from toolkit.tensorflow.families.contrib.optimizers import TransformingOptimizer
 
 
 def add_metrics(estimator: Any, metric_fn: Any) -> Estimator:

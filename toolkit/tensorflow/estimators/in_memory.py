@@ -10,9 +10,9 @@ from toolkit.client.arrays.array_ops import placeholder
 from toolkit.client.construction import context
 from toolkit.client.construction.grouping import group
 from toolkit.graph.metagraph import GraphKeys
-from toolkit.tensorflow.families.graph import Graph
-from toolkit.tensorflow.families.scaffold import Scaffold
-from toolkit.tensorflow.families.session_hooks import SecondOrStepTimer, SessionRunContext, SessionRunHook
+from toolkit.tensorflow.families.framework.graph import Graph
+from toolkit.tensorflow.families.train.scaffold import Scaffold
+from toolkit.tensorflow.families.train.session_hooks import SecondOrStepTimer, SessionRunContext, SessionRunHook
 
 
 class InMemoryEvaluatorHook(SessionRunHook):

@@ -10,7 +10,7 @@ from toolkit.client.construction import context
 from toolkit.client.construction.tensor import Tensor
 from toolkit.client.structures.nest import flatten
 from toolkit.graph.metagraph import GraphKeys
-from toolkit.tensorflow.families.session_hooks import SessionRunHook
+from toolkit.tensorflow.families.train.session_hooks import SessionRunHook
 
 
 class IteratorHook(SessionRunHook):

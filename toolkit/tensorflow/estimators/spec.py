@@ -13,8 +13,8 @@ from toolkit.client.construction.tensor import Tensor
 from toolkit.client.variables.base import BaseVariable
 from toolkit.tensorflow.estimators import export_outputs as exports
 from toolkit.tensorflow.estimators.run_config import ModeKeys
-from toolkit.tensorflow.families.scaffold import Scaffold
-from toolkit.tensorflow.families.session_hooks import SessionRunHook
+from toolkit.tensorflow.families.train.scaffold import Scaffold
+from toolkit.tensorflow.families.train.session_hooks import SessionRunHook
 
 
 class _Spec(NamedTuple):

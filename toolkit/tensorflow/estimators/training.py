@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 from toolkit.tensorflow.deprecation import log
 from toolkit.tensorflow.estimators import cluster_tasks
 from toolkit.tensorflow.estimators.exporters import Exporter
-from toolkit.tensorflow.families.saving_hooks import CheckpointSaverListener
-from toolkit.tensorflow.families.session_hooks import SessionRunHook
+from toolkit.tensorflow.families.train.saving_hooks import CheckpointSaverListener
+from toolkit.tensorflow.families.train.session_hooks import SessionRunHook
 
 #: seconds between two looks for a checkpoint, where EvalSpec.throttle_secs is less
 _LEAST_SECS = 0.1

@@ -21,12 +21,12 @@ from toolkit.graph.metagraph import GraphKeys
 from toolkit.tensorflow.deprecation import log
 from toolkit.tensorflow.estimators.cluster_tasks import device_function
 from toolkit.tensorflow.estimators.evaluation import StopAfterEvals, evaluate_once, write_values
-from toolkit.tensorflow.families import saver as savers
-from toolkit.tensorflow.families.graph import Graph
-from toolkit.tensorflow.families.monitored import ChiefSessionCreator, MonitoredSession, MonitoredTrainingSession
-from toolkit.tensorflow.families.saving_hooks import CheckpointSaverHook
-from toolkit.tensorflow.families.scaffold import Scaffold
-from toolkit.tensorflow.families.session_hooks import FeedFnHook, LoggingTensorHook, NanTensorHook, StopAtStepHook
+from toolkit.tensorflow.families.framework.graph import Graph
+from toolkit.tensorflow.families.train import saver as savers
+from toolkit.tensorflow.families.train.monitored import ChiefSessionCreator, MonitoredSession, MonitoredTrainingSession
+from toolkit.tensorflow.families.train.saving_hooks import CheckpointSaverHook
+from toolkit.tensorflow.families.train.scaffold import Scaffold
+from toolkit.tensorflow.families.train.session_hooks import FeedFnHook, LoggingTensorHook, NanTensorHook, StopAtStepHook
 from toolkit.tensorflow.learn import tensor_signature
 from toolkit.tensorflow.learn.feeding import check_inputs, input_fn_of
 from toolkit.tensorflow.learn.model_fn_ops import ModelFnOps

@@ -24,9 +24,9 @@ from toolkit.client.summaries import summary
 from toolkit.client.train.global_step import get_global_step
 from toolkit.client.variables.partition import min_max_variable_partitioner
 from toolkit.client.variables.store import variable_scope
-from toolkit.tensorflow.families.contrib_layers import OPTIMIZER_CLS_NAMES, optimize_loss
-from toolkit.tensorflow.families.optimizers import FtrlOptimizer
-from toolkit.tensorflow.families.sync_replicas import SyncReplicasOptimizer
+from toolkit.tensorflow.families.contrib.layers import OPTIMIZER_CLS_NAMES, optimize_loss
+from toolkit.tensorflow.families.train.optimizers import FtrlOptimizer
+from toolkit.tensorflow.families.train.sync_replicas import SyncReplicasOptimizer
 from toolkit.tensorflow.learn.model_fn_ops import ModelFnOps
 
 #: how fast the parts learn where nobody says

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from toolkit.errors import NotFoundError
-from toolkit.tensorflow.families import mnist
+from toolkit.tensorflow.families.data import mnist
 from toolkit.tensorflow.learn import datasets
 from toolkit.tensorflow.learn.datasets import LabelledExamples
 

@@ -11,7 +11,7 @@ from toolkit.client.metrics.means import mean
 from toolkit.client.mode_keys import ModeKeys
 from toolkit.client.train.global_step import create_global_step
 from toolkit.tensorflow.estimators.model_functions import arguments_of
-from toolkit.tensorflow.families.graph import Graph
+from toolkit.tensorflow.families.framework.graph import Graph
 from toolkit.tensorflow.learn import exporting, tensor_signature
 from toolkit.tensorflow.learn.base_estimator import BaseEstimator
 from toolkit.tensorflow.learn.feeding import input_fn_of

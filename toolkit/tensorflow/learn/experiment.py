@@ -13,9 +13,9 @@ from typing import Any
 from toolkit.graph.metagraph import GraphKeys
 from toolkit.tensorflow.estimators import estimator as core
 from toolkit.tensorflow.estimators.model_functions import arguments_of
-from toolkit.tensorflow.families import saver as savers
-from toolkit.tensorflow.families.saving_hooks import CheckpointSaverHook, CheckpointSaverListener
-from toolkit.tensorflow.families.session_hooks import GlobalStepWaiterHook
+from toolkit.tensorflow.families.train import saver as savers
+from toolkit.tensorflow.families.train.saving_hooks import CheckpointSaverHook, CheckpointSaverListener
+from toolkit.tensorflow.families.train.session_hooks import GlobalStepWaiterHook
 from toolkit.tensorflow.learn.base_estimator import Evaluable, Trainable
 from toolkit.tensorflow.learn.exporting import ExportStrategy
 from toolkit.tensorflow.learn.keys import Environment
@@ -287,7 +287,7 @@ class Experiment:
         ]
 
     def _start_server(self) -> Any:
-        from toolkit.tensorflow.families.cluster import Server
+        from toolkit.tensorflow.families.train.cluster import Server
 
         config = self._estimator.config
         if not config.cluster_spec or not config.task_type or not config.master:

@@ -19,10 +19,10 @@ from toolkit.tensorflow.estimators import estimator as core
 from toolkit.tensorflow.estimators.export_folders import copy_extra, timestamped
 from toolkit.tensorflow.estimators.export_outputs import DEFAULT_KEY
 from toolkit.tensorflow.estimators.model_functions import arguments_of
-from toolkit.tensorflow.families import internal_tools, variables
-from toolkit.tensorflow.families import saver as savers
-from toolkit.tensorflow.families.saved_model import SavedModelBuilder
-from toolkit.tensorflow.families.session import Session
+from toolkit.tensorflow.families.framework import internal_tools, variables
+from toolkit.tensorflow.families.framework.saved_model import SavedModelBuilder
+from toolkit.tensorflow.families.framework.session import Session
+from toolkit.tensorflow.families.train import saver as savers
 from toolkit.tensorflow.learn.keys import MetricKey, PredictionKey, ProblemType
 from toolkit.tensorflow.learn.model_fn_ops import ModelFnOps, signature_of
 
@@ -230,8 +230,8 @@ def make_best_model_export_strategy(
         model_dir, event_file_pattern: where the results of earlier runs are.
         compare_fn: of the best result so far and a new one; whether the new one is better.
     """
-    from toolkit.tensorflow.families.platform import Glob
-    from toolkit.tensorflow.families.training import summary_iterator
+    from toolkit.tensorflow.families.platform.services import Glob
+    from toolkit.tensorflow.families.train.training import summary_iterator
 
     inner = make_export_strategy(
         serving_input_fn, default_output_alternative_key, exports_to_keep=exports_to_keep,

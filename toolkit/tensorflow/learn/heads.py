@@ -21,7 +21,7 @@ from toolkit.client.sparse.tensor import SparseTensor, convert_to_tensor_or_spar
 from toolkit.client.summaries import summary
 from toolkit.client.variables.creation import Variable
 from toolkit.client.variables.store import variable_scope
-from toolkit.tensorflow.families.optimizers import AdagradOptimizer
+from toolkit.tensorflow.families.train.optimizers import AdagradOptimizer
 from toolkit.tensorflow.learn import head_losses
 from toolkit.tensorflow.learn.keys import MetricKey, PredictionKey, ProblemType
 from toolkit.tensorflow.learn.model_fn_ops import ModelFnOps

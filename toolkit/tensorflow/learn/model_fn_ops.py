@@ -16,7 +16,7 @@ from toolkit.graph import dtypes
 from toolkit.tensorflow.estimators import export_outputs as exports
 from toolkit.tensorflow.estimators import run_config
 from toolkit.tensorflow.estimators.spec import EstimatorSpec
-from toolkit.tensorflow.families.session_hooks import SessionRunHook
+from toolkit.tensorflow.families.train.session_hooks import SessionRunHook
 from toolkit.tensorflow.learn.keys import MetricKey, PredictionKey, ProblemType
 
 

@@ -16,9 +16,9 @@ from toolkit.client.construction import context
 from toolkit.graph.metagraph import GraphKeys
 from toolkit.tensorflow.deprecation import log
 from toolkit.tensorflow.estimators import estimator as core
-from toolkit.tensorflow.families import saver as savers
-from toolkit.tensorflow.families.saving_hooks import FileWriterCache
-from toolkit.tensorflow.families.session_hooks import NanLossDuringTrainingError
+from toolkit.tensorflow.families.train import saver as savers
+from toolkit.tensorflow.families.train.saving_hooks import FileWriterCache
+from toolkit.tensorflow.families.train.session_hooks import NanLossDuringTrainingError
 from toolkit.tensorflow.learn.monitors import BaseMonitor, EveryN, output_of
 
 

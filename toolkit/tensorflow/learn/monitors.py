@@ -9,7 +9,7 @@ from typing import Any
 
 from toolkit.client.construction import context
 from toolkit.client.train.global_step import get_global_step
-from toolkit.tensorflow.families.session_hooks import SessionRunArgs, SessionRunHook
+from toolkit.tensorflow.families.train.session_hooks import SessionRunArgs, SessionRunHook
 
 
 class BaseMonitor:

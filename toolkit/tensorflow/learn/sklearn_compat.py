@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from toolkit.tensorflow.families.session_hooks import FeedFnHook
+from toolkit.tensorflow.families.train.session_hooks import FeedFnHook
 from toolkit.tensorflow.learn.feeding import input_fn_of
 from toolkit.tensorflow.learn.scikit import ParameterHolder
 

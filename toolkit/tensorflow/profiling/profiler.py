@@ -8,7 +8,7 @@ from typing import Any
 
 from schemas import tfprof_log_pb2
 from toolkit.client.construction import context
-from toolkit.tensorflow.families.platform import GFile
+from toolkit.tensorflow.families.platform.services import GFile
 from toolkit.tensorflow.profiling import kinds, scopes
 from toolkit.tensorflow.profiling.nodes import entries, profiled
 from toolkit.tensorflow.profiling.option_builder import TRAINABLE, ProfileOptionBuilder

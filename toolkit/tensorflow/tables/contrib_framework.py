@@ -6,10 +6,12 @@ HOMES: dict[str, str] = {
         contrib.training.rejection_sample contrib.training.stratified_sample contrib.training.resample_at_rate
         contrib.training.weighted_resample
     """,
-    "toolkit.tensorflow.families.task_strategies": """
+    "toolkit.tensorflow.families.contrib.task_strategies": """
         contrib.training.RandomStrategy contrib.training.GreedyLoadBalancingStrategy contrib.training.byte_size_load_fn
     """,
-    "toolkit.tensorflow.families.predictor": "contrib.predictor.from_estimator contrib.predictor.from_saved_model",
+    "toolkit.tensorflow.families.contrib.predictor": """
+        contrib.predictor.from_estimator contrib.predictor.from_saved_model
+    """,
     "toolkit.client.argument_scopes": """
         contrib.framework.add_arg_scope contrib.framework.arg_scope contrib.framework.arg_scoped_arguments
         contrib.framework.current_arg_scope contrib.framework.has_arg_scope contrib.slim.arg_scope_func_key
@@ -28,7 +30,7 @@ HOMES: dict[str, str] = {
         contrib.framework.reduce_sum_n contrib.framework.remove_squeezable_dimensions
         contrib.framework.with_same_shape contrib.framework.with_shape contrib.framework.assert_scalar_int
     """,
-    "toolkit.tensorflow.families.contrib_framework": """
+    "toolkit.tensorflow.families.contrib.framework": """
         contrib.framework.assert_global_step contrib.framework.assert_or_get_global_step
         contrib.framework.get_global_step contrib.framework.create_global_step
         contrib.framework.get_or_create_global_step contrib.framework.load_checkpoint
@@ -40,7 +42,7 @@ HOMES: dict[str, str] = {
         contrib.framework.smart_case contrib.framework.deprecated contrib.framework.deprecated_args
         contrib.framework.deprecated_arg_values
     """,
-    "toolkit.tensorflow.families.contrib_nest": """
+    "toolkit.tensorflow.families.contrib.nest": """
         contrib.framework.nest.is_sequence contrib.framework.nest.is_sequence_or_composite
         contrib.framework.nest.assert_shallow_structure contrib.framework.nest.flatten_dict_items
         contrib.framework.nest.flatten_up_to contrib.framework.nest.flatten_with_joined_string_paths

@@ -42,7 +42,7 @@ HOMES: dict[str, str] = {
         contrib.slim.summarize_weights contrib.slim.summarize_biases
     """,
     "toolkit.client.scoped_layers.optimizing": "contrib.slim.adaptive_clipping_fn",
-    "toolkit.tensorflow.families.contrib_layers": """
+    "toolkit.tensorflow.families.contrib.layers": """
         contrib.layers.optimize_loss contrib.layers.OPTIMIZER_CLS_NAMES contrib.layers.OPTIMIZER_SUMMARIES
     """,
     "toolkit.client.scoped_layers.common": """

@@ -84,7 +84,7 @@ HOMES: dict[str, str] = {
         contrib.learn.datasets.make_dataset contrib.learn.datasets.mnist.load_mnist
         contrib.learn.python.learn.datasets.synthetic.circles contrib.learn.python.learn.datasets.synthetic.spirals
     """,
-    "toolkit.tensorflow.families.mnist": """
+    "toolkit.tensorflow.families.data.mnist": """
         contrib.learn.datasets.base.Datasets contrib.learn.datasets.mnist.read_data_sets
         contrib.learn.datasets.mnist.DataSet contrib.learn.datasets.mnist.extract_images
         contrib.learn.datasets.mnist.extract_labels contrib.learn.datasets.mnist.dense_to_one_hot

@@ -40,12 +40,12 @@ HOMES: dict[str, str] = {
         contrib.training.multiply_gradients contrib.training.add_gradients_summaries
         contrib.training.create_train_op
     """,
-    "toolkit.tensorflow.families.slim_learning": """
+    "toolkit.tensorflow.families.contrib.slim_learning": """
         contrib.slim.learning.clip_gradient_norms contrib.slim.learning.multiply_gradients
         contrib.slim.learning.add_gradients_summaries contrib.slim.learning.create_train_op
         contrib.slim.learning.train_step contrib.slim.learning.train
     """,
-    "toolkit.tensorflow.families.slim_data": """
+    "toolkit.tensorflow.families.contrib.slim_data": """
         contrib.slim.data_decoder.DataDecoder contrib.slim.dataset.Dataset
         contrib.slim.data_provider.DataProvider contrib.slim.dataset_data_provider.DatasetDataProvider
         contrib.slim.parallel_reader.ParallelReader

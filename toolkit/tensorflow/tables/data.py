@@ -10,7 +10,7 @@ HOMES: dict[str, str] = {
         data.experimental.MapVectorizationOptions
     """,
     "toolkit.client.data.grouping": "data.experimental.Reducer contrib.data.Reducer",
-    "toolkit.tensorflow.families.data": """
+    "toolkit.tensorflow.families.data.datasets": """
         data.get_output_classes data.get_output_shapes data.get_output_types data.experimental.shuffle_and_repeat
         data.experimental.map_and_batch data.experimental.parallel_interleave data.experimental.group_by_window
         data.experimental.unbatch data.experimental.bucket_by_sequence_length data.experimental.ignore_errors
@@ -43,7 +43,7 @@ HOMES: dict[str, str] = {
     "toolkit.client.data.examples": """
         data.experimental.make_batched_features_dataset contrib.data.make_batched_features_dataset
     """,
-    "toolkit.tensorflow.families.csv_files": """
+    "toolkit.tensorflow.families.data.csv_files": """
         data.experimental.make_csv_dataset contrib.data.make_csv_dataset=contrib_make_csv_dataset
     """,
 }

@@ -12,5 +12,5 @@ HOMES: dict[str, str] = {
     "toolkit.client.checks.shape_assertions": "debugging.assert_shapes",
     "toolkit.client.flow.control_flow": "debugging.Assert",
     "toolkit.client.metrics.confusion": "math.confusion_matrix",
-    "toolkit.tensorflow.families.debugging": "debugging.assert_all_finite",
+    "toolkit.tensorflow.families.ops.debugging": "debugging.assert_all_finite",
 }

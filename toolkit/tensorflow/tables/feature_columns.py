@@ -1,7 +1,7 @@
 """tf.feature_column, and variables that start from a checkpoint."""
 
 HOMES: dict[str, str] = {
-    "toolkit.tensorflow.families.feature_columns": """
+    "toolkit.tensorflow.families.layers.feature_columns": """
         feature_column.bucketized_column feature_column.categorical_column_with_hash_bucket
         feature_column.categorical_column_with_identity feature_column.categorical_column_with_vocabulary_file
         feature_column.categorical_column_with_vocabulary_list feature_column.crossed_column
@@ -13,5 +13,5 @@ HOMES: dict[str, str] = {
         feature_column.sequence_categorical_column_with_vocabulary_list feature_column.sequence_numeric_column
         feature_column.shared_embedding_columns feature_column.weighted_categorical_column
     """,
-    "toolkit.tensorflow.families.warm_starting": "train.init_from_checkpoint train.warm_start train.VocabInfo",
+    "toolkit.tensorflow.families.train.warm_starting": "train.init_from_checkpoint train.warm_start train.VocabInfo",
 }

@@ -30,5 +30,5 @@ HOMES: dict[str, str] = {
     """,
     "toolkit.client.images.similarity": "image.psnr image.ssim image.ssim_multiscale",
     "toolkit.client.images.encoding": "io.decode_image io.encode_png io.is_jpeg",
-    "toolkit.tensorflow.families.images": "image.crop_and_resize image.extract_image_patches",
+    "toolkit.tensorflow.families.ops.images": "image.crop_and_resize image.extract_image_patches",
 }

@@ -10,7 +10,7 @@ HOMES: dict[str, str] = {
     "toolkit.tensorflow.modules": "VERSION",
     "inspect": " ".join(f"python.util.tf_inspect.{name}" for name in _INSPECTED),
     "contextlib": "python.util.tf_contextlib.contextmanager",
-    "toolkit.tensorflow.families.internal_tools": """
+    "toolkit.tensorflow.families.framework.internal_tools": """
         python.client.session.register_session_run_conversion_functions
         python.client.device_lib.list_local_devices python.util.tf_inspect.getargspec
         python.util.tf_inspect.ArgSpec python.framework.ops.is_dense_tensor_like
@@ -22,9 +22,9 @@ HOMES: dict[str, str] = {
         python.training.moving_averages.assign_moving_average nn.rnn_cell._linear=linear contrib.rnn._linear=linear
         python.ops.rnn_cell_impl._linear=linear python.ops.rnn_cell._linear=linear
     """,
-    "toolkit.tensorflow.families.flags": "flags._FlagValues=begin_anew",
-    "toolkit.tensorflow.families.monitored": "python.training.monitored_session._HookedSession=HookedSession",
-    "toolkit.tensorflow.families.graph_tools": """
+    "toolkit.tensorflow.families.platform.flags": "flags._FlagValues=begin_anew",
+    "toolkit.tensorflow.families.train.monitored": "python.training.monitored_session._HookedSession=HookedSession",
+    "toolkit.tensorflow.families.framework.graph_tools": """
         python.tools.freeze_graph.freeze_graph python.tools.freeze_graph.freeze_graph_with_def_protos
         python.tools.inspect_checkpoint.print_tensors_in_checkpoint_file python.tools.strip_unused_lib.strip_unused
     """,

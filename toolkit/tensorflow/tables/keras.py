@@ -6,7 +6,7 @@ _INITIALIZERS = {
 }  # fmt: skip
 
 HOMES: dict[str, str] = {
-    "toolkit.tensorflow.families.keras_helpers": " ".join(
+    "toolkit.tensorflow.families.layers.keras_helpers": " ".join(
         f"keras.initializers.{name} " + " ".join(f"keras.initializers.{other}={name}" for other in others.split())
         for name, others in _INITIALIZERS.items()
     )
@@ -14,5 +14,5 @@ HOMES: dict[str, str] = {
         keras.regularizers.Regularizer keras.regularizers.L1L2 keras.regularizers.l1 keras.regularizers.l2
         keras.regularizers.l1_l2 keras.utils.to_categorical
     """,
-    "toolkit.tensorflow.families.initializers": "keras.initializers.Initializer",
+    "toolkit.tensorflow.families.layers.initializers": "keras.initializers.Initializer",
 }

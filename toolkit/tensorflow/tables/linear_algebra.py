@@ -12,7 +12,7 @@ HOMES: dict[str, str] = {
     "toolkit.client.linalg.tridiagonal": "linalg.tridiagonal_matmul linalg.tridiagonal_solve",
     "toolkit.client.nn.ctc_ops": "nn.ctc_greedy_decoder nn.ctc_beam_search_decoder nn.ctc_beam_search_decoder_v2",
     "toolkit.client.gradients.custom": "custom_gradient grad_pass_through",
-    "toolkit.tensorflow.families.few_ops": """
+    "toolkit.tensorflow.families.ops.few_ops": """
         quantization.dequantize quantization.quantize quantize_v2 quantization.quantize_and_dequantize
         quantization.quantize_and_dequantize_v2 strings.regex_full_match strings.regex_replace strings.to_hash_bucket
         strings.to_number strings.reduce_join substr decode_raw roll norm nn.silu nn.normalize_moments

@@ -25,7 +25,7 @@ HOMES: dict[str, str] = {
         layers.Dropout layers.Flatten layers.MaxPooling1D layers.MaxPooling2D layers.MaxPooling3D
         layers.SeparableConv1D layers.SeparableConv2D layers.InputSpec layers.Layer
     """,
-    "toolkit.tensorflow.families.layers": """
+    "toolkit.tensorflow.families.layers.functions": """
         layers.average_pooling1d layers.average_pooling2d layers.average_pooling3d layers.batch_normalization
         layers.conv1d layers.conv2d layers.conv2d_transpose layers.conv3d layers.conv3d_transpose layers.dense
         layers.dropout layers.flatten layers.max_pooling1d layers.max_pooling2d layers.max_pooling3d

@@ -1,7 +1,7 @@
 """tf.nn and tf.random. What is one op needs no row."""
 
 HOMES: dict[str, str] = {
-    "toolkit.tensorflow.families.nn": """
+    "toolkit.tensorflow.families.ops.nn": """
         nn.softmax nn.log_softmax nn.relu6 nn.leaky_relu nn.crelu nn.xw_plus_b nn.relu_layer nn.bias_add
         nn.softmax_cross_entropy_with_logits nn.softmax_cross_entropy_with_logits_v2
         nn.sparse_softmax_cross_entropy_with_logits nn.sigmoid_cross_entropy_with_logits
@@ -15,7 +15,7 @@ HOMES: dict[str, str] = {
         contrib.nn.alpha_dropout contrib.nn.scaled_softplus contrib.nn.sampled_sparse_softmax_loss
         contrib.nn.rank_sampled_softmax_loss contrib.nn.nth_element
     """,
-    "toolkit.tensorflow.families.flipped_losses": """
+    "toolkit.tensorflow.families.contrib.flipped_losses": """
         contrib.nn.deprecated_flipped_softmax_cross_entropy_with_logits
         contrib.nn.deprecated_flipped_sparse_softmax_cross_entropy_with_logits
         contrib.nn.deprecated_flipped_sigmoid_cross_entropy_with_logits

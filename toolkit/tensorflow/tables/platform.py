@@ -1,7 +1,7 @@
 """tf.logging, app, flags, gfile, errors, test, and the switches of TensorFlow 2."""
 
 HOMES: dict[str, str] = {
-    "toolkit.tensorflow.families.platform": """
+    "toolkit.tensorflow.families.platform.services": """
         logging.log logging.debug logging.info logging.warn logging.warning logging.error logging.fatal logging.vlog
         logging.flush logging.get_verbosity logging.set_verbosity logging.log_every_n logging.log_first_n logging.log_if
         logging.TaskLevelStatusMessage get_logger app.run gfile.GFile gfile.FastGFile gfile.Exists gfile.IsDirectory
@@ -13,7 +13,7 @@ HOMES: dict[str, str] = {
         disable_tensor_equality disable_control_flow_v2 control_flow_v2_enabled executing_eagerly
         executing_eagerly_outside_functions
     """,
-    "toolkit.tensorflow.families.flags": """
+    "toolkit.tensorflow.families.platform.flags": """
         flags.FLAGS flags.DEFINE_string flags.DEFINE_integer flags.DEFINE_float flags.DEFINE_boolean flags.DEFINE_bool
         flags.DEFINE_list flags.DEFINE_enum flags.DEFINE_multi_string flags.DEFINE_multi_integer
         flags.DEFINE_multi_float flags.DEFINE_multi_enum flags.mark_flag_as_required flags.mark_flags_as_required

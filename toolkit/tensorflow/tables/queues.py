@@ -6,7 +6,7 @@ HOMES: dict[str, str] = {
         train.slice_input_producer train.limit_epochs io.match_filenames_once=paths_once
     """,
     "toolkit.client.inputs.staging": "contrib.staging.StagingArea python.ops.data_flow_ops.StagingArea",
-    "toolkit.tensorflow.families.queues": """
+    "toolkit.tensorflow.families.data.queues": """
         queue.QueueBase queue.FIFOQueue queue.PaddingFIFOQueue queue.PriorityQueue queue.RandomShuffleQueue
         train.queue_runner.QueueRunner ReaderBase TFRecordReader WholeFileReader IdentityReader TextLineReader
         FixedLengthRecordReader ConditionalAccumulatorBase ConditionalAccumulator sparse.SparseConditionalAccumulator

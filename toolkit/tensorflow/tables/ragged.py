@@ -18,5 +18,5 @@ HOMES: dict[str, str] = {
         strings.bytes_split strings.unicode_decode strings.unicode_decode_with_offsets strings.unicode_encode
         strings.unicode_split strings.unicode_split_with_offsets strings.ngrams strings.format
     """,
-    "toolkit.tensorflow.families.strings": "string_split strings.split",
+    "toolkit.tensorflow.families.ops.strings": "string_split strings.split",
 }

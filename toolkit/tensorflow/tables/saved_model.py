@@ -1,7 +1,7 @@
 """tf.saved_model."""
 
 HOMES: dict[str, str] = {
-    "toolkit.tensorflow.families.saved_model": """
+    "toolkit.tensorflow.families.framework.saved_model": """
         saved_model.Builder=SavedModelBuilder saved_model.build_signature_def saved_model.build_tensor_info
         saved_model.classification_signature_def saved_model.contains_saved_model
         saved_model.get_tensor_from_tensor_info saved_model.is_valid_signature saved_model.load

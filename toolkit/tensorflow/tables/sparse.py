@@ -11,7 +11,7 @@ HOMES: dict[str, str] = {
         sparse.cross_hashed sets.size=set_size sets.intersection=set_intersection sets.union=set_union
         sets.difference=set_difference
     """,
-    "toolkit.tensorflow.families.sparse": """
+    "toolkit.tensorflow.families.ops.sparse": """
         sparse.add sparse.concat sparse.reduce_max sparse.reduce_sum sparse.reduce_max_sparse sparse.reduce_sum_sparse
         sparse.segment_sum sparse.segment_mean sparse.segment_sqrt_n sparse.split
     """,

@@ -1,7 +1,7 @@
 """tf.contrib.tensorboard: what its projector is told; tf.contrib.summary."""
 
 HOMES: dict[str, str] = {
-    "toolkit.tensorflow.families.projector": """
+    "toolkit.tensorflow.families.platform.projector": """
         contrib.tensorboard.plugins.projector.visualize_embeddings
         contrib.tensorboard.plugins.projector.DESCRIPTOR
     """,
@@ -13,7 +13,7 @@ HOMES: dict[str, str] = {
         contrib.summary.graph=write_graph contrib.summary.import_event contrib.summary.flush
         summary.initialize summary.all_v2_summary_ops=all_summary_ops
     """,
-    "toolkit.tensorflow.families.summaries": """
+    "toolkit.tensorflow.families.contrib.summaries": """
         contrib.summary.create_summary_file_writer contrib.summary.eval_dir
     """,
 }

@@ -1,14 +1,14 @@
 """tf.test, tf.config, tf.resource_loader, tf.sysconfig."""
 
 HOMES: dict[str, str] = {
-    "toolkit.tensorflow.families.test_cases": "test.TestCase",
-    "toolkit.tensorflow.families.testing": """
+    "toolkit.tensorflow.families.testing.cases": "test.TestCase",
+    "toolkit.tensorflow.families.testing.functions": """
         test.assert_equal_graph_def test.compute_gradient test.compute_gradient_error
         test.create_local_cluster test.is_built_with_gpu_support test.is_built_with_rocm test.is_built_with_xla
         test.is_cpu_target_available test.with_eager_op_as_function test.disable_with_predicate test.StubOutForTesting
     """,
-    "toolkit.tensorflow.families.benchmarks": "test.Benchmark test.benchmark_config",
-    "toolkit.tensorflow.families.config": """
+    "toolkit.tensorflow.families.testing.benchmarks": "test.Benchmark test.benchmark_config",
+    "toolkit.tensorflow.families.platform.config": """
         config.LogicalDevice config.LogicalDeviceConfiguration config.PhysicalDevice
         config.experimental_connect_to_cluster config.experimental_connect_to_host
         config.experimental_functions_run_eagerly config.experimental_run_functions_eagerly
@@ -26,7 +26,7 @@ HOMES: dict[str, str] = {
         config.experimental.set_virtual_device_configuration config.experimental.enable_op_determinism
         debugging.get_log_device_placement debugging.set_log_device_placement
     """,
-    "toolkit.tensorflow.families.resources": """
+    "toolkit.tensorflow.families.platform.resources": """
         resource_loader.get_data_files_path resource_loader.get_path_to_datafile
         resource_loader.get_root_dir_with_all_resources resource_loader.load_resource
         resource_loader.readahead_file_path sysconfig.get_build_info sysconfig.get_compile_flags sysconfig.get_include

@@ -1,7 +1,7 @@
 """Variables, their scopes, initializers."""
 
 HOMES: dict[str, str] = {
-    "toolkit.tensorflow.families.variables": """
+    "toolkit.tensorflow.families.framework.variables": """
         Variable VariableSynchronization VariableAggregation AUTO_REUSE enable_resource_variables
         disable_resource_variables resource_variables_enabled get_variable get_local_variable get_variable_scope
         variable_scope global_variables all_variables local_variables trainable_variables model_variables
@@ -16,7 +16,7 @@ HOMES: dict[str, str] = {
     "toolkit.client.variables.partition": """
         fixed_size_partitioner min_max_variable_partitioner
     """,
-    "toolkit.tensorflow.families.initializers": """
+    "toolkit.tensorflow.families.layers.initializers": """
         zeros_initializer ones_initializer initializers.constant=constant_initializer random_uniform_initializer
         random_normal_initializer truncated_normal_initializer variance_scaling_initializer glorot_uniform_initializer
         glorot_normal_initializer orthogonal_initializer initializers.he_normal initializers.he_uniform

@@ -1,7 +1,7 @@
 """tf.nn: convolutions and pools of every rank."""
 
 HOMES: dict[str, str] = {
-    "toolkit.tensorflow.families.windows": """
+    "toolkit.tensorflow.families.ops.windows": """
         nn.conv1d nn.conv3d nn.conv3d_transpose nn.convolution nn.depthwise_conv2d nn.separable_conv2d
         nn.depthwise_conv2d_native nn.depthwise_conv2d_backprop_filter nn.depthwise_conv2d_backprop_input
         nn.conv2d_backprop_filter nn.conv2d_backprop_input nn.dilation2d nn.erosion2d nn.max_pool_with_argmax

@@ -1,0 +1,1 @@
+"""tf.data, tf.io, queues and readers, and the files of courses."""

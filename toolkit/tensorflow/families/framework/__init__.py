@@ -1,0 +1,1 @@
+"""Graphs, sessions, variables, functions, SavedModels, and their tools."""

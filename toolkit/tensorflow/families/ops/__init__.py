@@ -1,0 +1,1 @@
+"""Functions that make operations: arrays, mathematics, networks, pictures, texts, control flow."""

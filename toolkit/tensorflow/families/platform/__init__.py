@@ -1,0 +1,1 @@
+"""What a program asks of its surroundings: flags, logging, files, devices, texts of both Pythons."""

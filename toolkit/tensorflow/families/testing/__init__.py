@@ -1,0 +1,1 @@
+"""tf.test: test cases, benchmarks, and the functions beside them."""

@@ -1,0 +1,1 @@
+"""tf.train: optimizers, learning rates, savers and checkpoints, sessions with hooks."""
