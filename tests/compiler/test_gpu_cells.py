@@ -16,6 +16,8 @@ from tests.compiler.layers import normal
 from toolkit import client as gm
 from toolkit.client.gradients import gradients
 from toolkit.client.recurrent import rnn, rnn_cell
+from toolkit.client.recurrent.cells.fused import GRUBlockCellV2, LSTMBlockCell
+from toolkit.client.recurrent.cells.gated import NASCell
 from toolkit.client.recurrent.wrappers import DropoutWrapper
 from toolkit.kernels.cuda.driver import choose
 from toolkit.kernels.cuda.driver.fake import FakeDriver
@@ -32,13 +34,26 @@ CELLS: dict[str, Callable[[int], Any]] = {
     "gru": rnn_cell.GRUCell,
     "basic rnn": rnn_cell.BasicRNNCell,
     "chosen": lambda units: rnn_cell.BasicRNNCell(units, activation=lambda x: gm.where(x > 0, x, x * 0.25)),
+    "nas": NASCell,
+    "lstm block": LSTMBlockCell,
+    "lstm block, peepholes": lambda units: LSTMBlockCell(units, use_peephole=True),
+    "gru block": GRUBlockCellV2,
     "two layers": lambda units: rnn_cell.MultiRNNCell([rnn_cell.BasicLSTMCell(units) for _ in range(2)]),
 }
 
 
 #: launches of a step without and with gradients by the weights: a product and a kernel for each product of a state,
 #: there and back; a second layer has another product of what the first one gives
-LAUNCHES = {"basic": (2, 4), "peepholes": (2, 4), "gru": (4, 8), "chosen": (2, 4), "two layers": (5, 10)}
+LAUNCHES = {
+    "basic": (2, 4),
+    "nas": (2, 4),
+    "lstm block": (2, 4),
+    "gru block": (4, 9),
+    "peepholes": (2, 4),
+    "gru": (4, 8),
+    "chosen": (2, 4),
+    "two layers": (5, 10),
+}
 
 
 def _weights(shape: Any, dtype: Any = None, partition_info: Any = None, **_: Any) -> Any:

@@ -164,6 +164,12 @@ def _sum_behind_loops(block: Block, to: Compilation) -> None:
     sum_behind_loops(block, to.excluded_by_name)
 
 
+def _open_block_cells(block: Block, to: Compilation) -> None:
+    from toolkit.compiler.backends.cuda.loops.block_cells import number_of_device, open_block_cells
+
+    open_block_cells(block, to.excluded_by_name, number_of_device(block.device))
+
+
 def _hoist_products(block: Block, to: Compilation) -> None:
     from toolkit.compiler.backends.cuda.loops.time_products import hoist_products
 
@@ -198,6 +204,7 @@ CUDA_PASSES: Sequence[Pass] = (
     Pass("sink_updates", _sink_updates),
     Pass("gather_averages", _gather_averages),
     Pass("keep_where_made", _keep_where_made),
+    Pass("open_block_cells", _open_block_cells),
     Pass("push_late", _push_late),
     Pass("hoist_products", _hoist_products),
     Pass("split_factors", _split_factors),

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from toolkit.compiler.backends.cuda.conditionals.device_numbers import DeviceNumbers, copies_numbers_out
 from toolkit.compiler.backends.cuda.conditionals.list_uses import ListUses
-from toolkit.compiler.backends.cuda.layout.moved_axes import numbers_of
+from toolkit.compiler.backends.cuda.layout.moved_axes import number_of, numbers_of
 from toolkit.compiler.backends.cuda.loops.collected import Collect, CollectedProduct, CollectedSum, Collection
 from toolkit.compiler.backends.cuda.loops.collected_stacks import collect_pushed
 from toolkit.compiler.ir.block import Block
@@ -38,7 +38,8 @@ class _Total:
         addition: what adds.
         term: what gives what is added, a product or a sum over rows.
         reshaped: what gives the term another shape; None where nothing does.
-        collected: what has to be kept of each iteration: both factors, or what is summed.
+        collected: what has to be kept of each iteration: both factors, the first one perhaps in parts that are put
+            side by side for the product alone, or what is summed.
     """
 
     place: int
@@ -105,7 +106,7 @@ def _total(loop: Loop, place: int, refused: Refused) -> _Total | None:
         return None
     node = term.step.node
     if term.op == "MatMul" and node.attr("transpose_a") and not node.attr("transpose_b"):
-        collected = term.inputs
+        collected = (*_side_by_side(term, refused), term.inputs[1])
         # what is kept of an iteration is less than what its product would be written and read for
         if argument.shape is None or sum(value.size for value in collected if value.shape) > argument.size:
             return None
@@ -115,6 +116,18 @@ def _total(loop: Loop, place: int, refused: Refused) -> _Total | None:
         return None
     is_kept = all(_is_kept(loop, value) for value in collected)
     return _Total(place, addition, term, reshaped, collected) if is_kept else None
+
+
+def _side_by_side(product: Call, refused: Refused) -> tuple[Value, ...]:
+    """The parts that are joined for the first factor of a product and for nothing else; itself where there are none."""
+    first = product.inputs[0]
+    joined = call_of(first, "ConcatV2")
+    if joined is None or not joined.is_plain or refused(joined) or first.sole_user is not product:
+        return (first,)
+    *parts, axis = joined.inputs
+    number = number_of(axis)
+    is_wide = number is not None and first.shape is not None and number % len(first.shape) == 1
+    return tuple(parts) if is_wide and joined.block is product.block else (first,)
 
 
 def _is_of_rows(term: Call, shape: tuple[int, ...] | None) -> bool:
@@ -169,7 +182,7 @@ def _take_out(block: Block, loop: Loop, totals: list[_Total]) -> None:
         step, given = [total.term.step], [outer[value] for value in total.collected]
         made = Value(F32, last.shape or start.shape)
         summed = (
-            CollectedProduct(firsts=(given[0],), second=given[1], added=start, outputs=[made], steps=step)
+            CollectedProduct(firsts=tuple(given[:-1]), second=given[-1], added=start, outputs=[made], steps=step)
             if total.term.op == "MatMul"
             else CollectedSum(held=given[0], added=start, outputs=[made], steps=step)
         )
@@ -177,4 +190,7 @@ def _take_out(block: Block, loop: Loop, totals: list[_Total]) -> None:
         block.replace_value(last, made)
         body.remove([total.addition])
         body.remove([] if total.reshaped is None else [total.reshaped])
+        joined = total.term.inputs[0].producer if total.term.op == "MatMul" else None
         body.remove([total.term])
+        if joined is not None and joined.block is body and not any(value.is_needed for value in joined.outputs):
+            body.erase(joined)

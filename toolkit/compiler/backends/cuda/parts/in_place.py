@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from toolkit.compiler.backends.cuda.layout.moved_axes import number_of, numbers_of
 from toolkit.compiler.backends.cuda.operations import FusedKernelCall
 from toolkit.compiler.backends.cuda.parts.joins import join_in_place
+from toolkit.compiler.backends.cuda.parts.kept_parts import store_kept_parts
 from toolkit.compiler.backends.cuda.parts.operations import Piece, Place, PlacedKernelCall, as_placed
 from toolkit.compiler.ir.block import Block
 from toolkit.compiler.ir.operation import Operation
@@ -80,6 +81,7 @@ def _read_parts(block: Block, operation: _Kernel, refused: Refused) -> None:
         return
     placed = as_placed(operation)
     makers = {placed.reads[at].producer: None for at in found}
+    store_kept_parts(block, placed, {at: placed.reads[at] for at in found})
     reads, strides, offsets = list(placed.reads), list(placed.strides), list(placed.offsets)
     for at, part in found.items():
         own = zip(strides[at], part.strides, strict=True)

@@ -21,6 +21,8 @@ from toolkit.graph import dtypes
 from toolkit.kernels.tensors import F32
 
 Refused = Callable[[Operation], bool]
+#: what takes a part of a matrix
+_TAKES = ("Slice", "StridedSlice")
 #: axes of a matrix
 _MATRIX = 2
 
@@ -53,13 +55,25 @@ def _parts(product: Call, refused: Refused) -> dict[Call, int]:
         return {}
     found: dict[Call, int] = {}
     for user in out.users:
-        if not isinstance(user, Call) or user.op != "Slice" or not user.is_plain or refused(user):
+        if not isinstance(user, Call) or user.op not in _TAKES or not user.is_plain or refused(user):
             return {}
-        begin, part = numbers_of(user.inputs[1]), user.output.shape
+        begin, part = _begin(user), user.output.shape
         if user.inputs[0] is not out or begin is None or part is None or part[0] != out.shape[0] or 0 in part:
             return {}
         found[user] = begin[1]
     return found
+
+
+def _begin(user: Call) -> tuple[int, ...] | None:
+    """Where a part begins; None where that is not known, or it is no part as it lies."""
+    begin, node = numbers_of(user.inputs[1]), user.step.node
+    if user.op == "Slice" or begin is None:
+        return begin
+    masks = [node.attr(mask, 0) for mask in ("ellipsis_mask", "new_axis_mask", "shrink_axis_mask")]
+    if any(masks) or set(numbers_of(user.inputs[3]) or (0,)) != {1} or len(begin) != _MATRIX or min(begin) < 0:
+        return None
+    skipped = node.attr("begin_mask", 0)
+    return tuple(0 if skipped & 1 << axis else number for axis, number in enumerate(begin))
 
 
 def _split(block: Block, loop: Loop, product: Call, outer: Value, begins: dict[Call, int]) -> None:
