@@ -213,6 +213,26 @@ def test_variables_are_updated_together(name: str) -> None:
         tolerance.assert_within(one, other, tolerance.likely(4 * 8) * (np.abs(other) + 0.4), name)
 
 
+def test_what_a_block_s_gradient_is_is_added_up_where_it_is_made() -> None:
+    """Two residual blocks: the gradient of the first is a sum through a relu, which its norm's gradient adds up."""
+    shape = (3, 6, 5, 8)
+
+    def norm(x: Any, seed: int) -> tuple[Any, list[Any]]:
+        scale, offset = gm.constant(1 + normal(8, seed=seed) * np.float32(0.1)), gm.constant(normal(8, seed=seed + 1))
+        nothing = gm.constant(np.zeros(0, np.float32))
+        return ops.fused_batch_norm_v3(x, scale, offset, nothing, nothing, is_training=True)[0], [scale, offset]
+
+    def build(x: Any) -> list[Any]:
+        first, of_first = norm(ops.max_pool(x, [1, 1, 1, 1], [1, 1, 1, 1], "SAME"), 1)
+        z = gm.relu(first + x)
+        second, of_second = norm(ops.max_pool(z, [1, 1, 1, 1], [1, 1, 1, 1], "SAME"), 3)
+        loss = gm.reduce_sum(gm.relu(second + z) * normal(*shape, seed=9))
+        return [z, *gradients([loss], [x, *of_first, *of_second])]
+
+    lines = fused(build, normal(*shape))
+    assert sum(" gpu_summed_nest " in line for line in lines) == 1, lines
+
+
 @pytest.mark.parametrize("form", ["NHWC", "NCHW"])
 def test_batch_norms_of_training(form: str) -> None:
     """A residual block and its gradients: statistics and sums in one pass each, what is elementwise fused."""

@@ -24,6 +24,8 @@ from toolkit.kernels.cuda.nn import (
 )
 from toolkit.kernels.cuda.simt import ptx
 from toolkit.kernels.cuda.simt.ir import SimtKernel
+from toolkit.kernels.gpu.elementwise.nests import NestStep
+from toolkit.kernels.gpu.nn import norm_nests
 
 pytest.importorskip("llvmlite")
 _FLOATS = ("half", "bfloat", "float", "double")
@@ -84,6 +86,14 @@ KERNELS: dict[str, Callable[[], SimtKernel]] = {
         for last in (True, False)
     },
     **{f"{what.name} of shares": lambda what=what: channel_sums.merge_kernel(what, "half", "float") for what in _SUMS},
+    "sums of a nest": lambda: channel_sums.share_kernel(
+        norm_nests.summed_nest(
+            (NestStep("AddN", (0, 1), "float32"), NestStep("ReluGrad", (3, 2), "float32")), 3, 4, (4, 3)
+        ),
+        "float",
+        True,
+        "i32",
+    ),
     "batch norm factors": lambda: batch_norm.affine_kernel("float"),
     "batch norm average": batch_norm.average_kernel,
     "batch norm": lambda: batch_norm.normalize_kernel("bfloat", "i32", True),

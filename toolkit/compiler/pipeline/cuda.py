@@ -140,6 +140,12 @@ def _split_norms(block: Block, to: Compilation) -> None:
     split_norms(block, to.excluded_by_name)
 
 
+def _sum_where_made(block: Block, to: Compilation) -> None:
+    from toolkit.compiler.backends.cuda.fusion.gradient_sums import sum_where_made
+
+    sum_where_made(block, to.excluded_by_name)
+
+
 def _sink_updates(block: Block, to: Compilation) -> None:
     from toolkit.compiler.backends.cuda.fusion.updates import sink_updates
 
@@ -225,6 +231,7 @@ CUDA_PASSES: Sequence[Pass] = (
     Pass("gather_kernels", _gather_kernels),
     Pass("lower_precision_of_gpus", _lower_precision_of_gpus, finds=lambda block, to: to.settings.narrow is not None),
     Pass("lower_float8", _lower_float8, finds=lambda block, to: to.settings.float8),
+    Pass("sum_where_made", _sum_where_made),
     Pass("share_rows", _share_rows),
     Pass("place_parts", _place_parts),
     Pass("gather_updates", _gather_updates),

@@ -13,6 +13,7 @@ import numpy as np
 
 from toolkit.compiler.backends.cuda.attention.launchers import ATTENTION_LAUNCHERS
 from toolkit.compiler.backends.cuda.conditionals.host_numbers import HostNumber, launch_host_number
+from toolkit.compiler.backends.cuda.fusion.gradient_sums import SummedNest
 from toolkit.compiler.backends.cuda.fusion.shared_products import SharedProducts
 from toolkit.compiler.backends.cuda.layout.strided_operations import StridedProduct
 from toolkit.compiler.backends.cuda.loops.collected import COLLECTED_LAUNCHERS
@@ -44,6 +45,7 @@ from toolkit.kernels.gpu.arrays.join import joined
 from toolkit.kernels.gpu.elementwise import nests, row_nests
 from toolkit.kernels.gpu.elementwise.nests import FusedKernel, NestOperand
 from toolkit.kernels.gpu.nn.conv import layers
+from toolkit.kernels.gpu.nn.norm_nests import launch_summed_nest, summed_nest
 from toolkit.kernels.gpu.state.averages import AVERAGES, average_together
 from toolkit.kernels.gpu.state.optimizers import update_together
 from toolkit.kernels.registry import KernelNode
@@ -181,6 +183,19 @@ def _moments(device: CudaDevice, operation: ChannelMoments) -> Launch:
     return launch
 
 
+def _summed_nest(device: CudaDevice, operation: SummedNest) -> Launch:
+    reads, epsilon = len(operation.reads), float(np.float32(operation.epsilon))
+    what = summed_nest(operation.members, reads, operation.gradient, operation.stores)
+
+    def launch(*given: GpuArray) -> list[GpuArray]:
+        x, scale, mean, variance = given[reads:]
+        made, sums = launch_summed_nest(device, what, given[:reads], x, scale, mean, variance, epsilon)
+        d_offset, d_scale, *vectors = sums
+        return [*made, d_scale, d_offset, *vectors]
+
+    return launch
+
+
 def _norm_sums(device: CudaDevice, operation: ChannelGradients) -> Launch:
     sides = _sides(relations.shape(operation.x), first=operation.channels_first)
     epsilon = float(np.float32(operation.epsilon))
@@ -214,6 +229,7 @@ LAUNCHERS: dict[type, Callable[[CudaDevice, Any], Launch]] = {
     LibraryConvolution: _convolution,
     ChannelMoments: _moments,
     ChannelGradients: _norm_sums,
+    SummedNest: _summed_nest,
     **ATTENTION_LAUNCHERS,
     **FLOAT8_LAUNCHERS,
     HostNumber: launch_host_number,

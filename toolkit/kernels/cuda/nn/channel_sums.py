@@ -31,26 +31,29 @@ class ChannelReduction(NamedTuple):
         tensors: how many there are.
         vectors: how many vectors with a number for each channel `prepare` takes.
         state: how many numbers are kept; at first all are 0.
-        add: (builder, state, one number of each tensor, what was prepared of the channel) puts one element in.
+        add: (builder, state, one number of each tensor, what was prepared of the channel) puts one element in; it gives
+            what is written in the element's place.
         merge: (builder, state, other) puts another state in.
         finish: (builder, state, the channel's of what is `given`, numbers) gives the results.
         results: how many there are.
         prepare: (builder, the channel's of each vector, numbers) what `add` takes; by default the vectors.
         given: how many vectors with a number for each channel `finish` takes.
         numbers: how many numbers `prepare` and `finish` take.
+        written: how many tensors of the type are written.
     """
 
     name: str
     tensors: int
     vectors: int
     state: int
-    add: Callable[[KernelBuilder, Sequence[RegisterVariable], Sequence[Lanes], Sequence[Lanes]], None]
+    add: Callable[[KernelBuilder, Sequence[RegisterVariable], Sequence[Lanes], Sequence[Lanes]], Sequence[Lanes] | None]
     merge: Callable[[KernelBuilder, Sequence[RegisterVariable], Sequence[Lanes]], None]
     finish: Callable[[KernelBuilder, Sequence[Lanes], Sequence[Lanes], Sequence[Lanes]], Sequence[Lanes]]
     results: int
     prepare: Callable[[KernelBuilder, Sequence[Lanes], Sequence[Lanes]], Sequence[Lanes]] | None = None
     given: int = 0
     numbers: int = 0
+    written: int = 0
 
 
 def _sum_add(k: KernelBuilder, state: Sequence[RegisterVariable], values: Sequence[Lanes], _: Sequence[Lanes]) -> None:
@@ -77,6 +80,7 @@ def share_kernel(what: ChannelReduction, type: str, channels_last: bool, index: 
     k = KernelBuilder(f"channel_{what.name}_{type}_{'last' if channels_last else 'first'}", BLOCK)
     tensors = [k.buffer(f"tensor{n}", type) for n in range(what.tensors)]
     vectors = [k.buffer(f"vector{n}", wide) for n in range(what.vectors)]
+    made = [k.buffer(f"made{n}", type, written=True) for n in range(what.written)]
     out = k.buffer("states", wide, written=True)
     positions, channels, inner, length = (
         k.scalar(each, index) for each in ("positions", "channels", "inner", "length")
@@ -117,8 +121,9 @@ def share_kernel(what: ChannelReduction, type: str, channels_last: bool, index: 
             else:
                 where = [k.add(k.mul(position, channels), channel) for position in places]
             loaded = [[k.convert(k.load(each, one), wide) for each in tensors] for one in where]
-            for values in loaded:
-                what.add(k, state, values, given)
+            for place, values in zip(where, loaded, strict=True):
+                for buffer, value in zip(made, what.add(k, state, values, given) or (), strict=True):
+                    _store(k, buffer, place, value)
             at.set(k.add(at.get(), k.number(count * step, index)))
 
         several = k.sub(last, k.number((_AT_ONCE - 1) * step, index))
@@ -219,6 +224,7 @@ def reduced(
     *,
     given: Sequence[Any] = (),
     numbers: Sequence[float] = (),
+    made: Sequence[Any] = (),
 ) -> list[Any]:
     """The results of a reduction, a vector each, of a type.
 
@@ -226,6 +232,7 @@ def reduced(
         tensors: of one type and size, with elements.
         vectors, given: in the type of the sums.
         sides: outer, channels, inner.
+        made: of the tensors' type and size, to be written.
     """
     outer, channels, inner = sides
     type = llvm_type(tensors[0].dtype)
@@ -237,7 +244,7 @@ def reduced(
     states = device.empty((shares, what.state, channels), "float64" if sum_type(type) == "double" else "float32")
     kernel = share_kernel(what, type, channels_last, index_type(*tensors))
     sizes = (positions, channels, inner, length)
-    device.launch(kernel, shares * columns, *tensors, *vectors, states, *sizes, *numbers)
+    device.launch(kernel, shares * columns, *tensors, *vectors, *made, states, *sizes, *numbers)
     results = [device.empty((channels,), dtype) for _ in range(what.results)]
     launch_merge(device, what, type, states, results, given, numbers)
     return results

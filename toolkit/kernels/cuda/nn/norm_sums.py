@@ -5,13 +5,16 @@ A norm of 64 channels takes as long as its launches; whatever follows from the s
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from toolkit.kernels.cpu.native.code import Lanes
 from toolkit.kernels.cuda.nn.channel_sums import ChannelReduction, add_states, reduced
 from toolkit.kernels.cuda.simt.builder import KernelBuilder, RegisterVariable
 from toolkit.kernels.tensors import F32
+
+#: of one number of each tensor: dy, and what is written
+GradientWriter = Callable[[KernelBuilder, Sequence[Lanes]], tuple[Lanes, Sequence[Lanes]]]
 
 
 def _moments_add(
@@ -109,6 +112,28 @@ NORM_GRADIENTS, RELU_NORM_GRADIENTS = (
         ("norm_gradients", 2, _gradients_add), ("relu_norm_gradients", 4, _relu_gradients_add),
     )
 )  # fmt: skip
+
+
+def gradients_beside(name: str, tensors: int, written: int, compute: GradientWriter) -> ChannelReduction:
+    """The sums of `NORM_GRADIENTS`, of a dy that is computed where they are, and written with what else is.
+
+    Args:
+        tensors: how many `compute` takes.
+        compute: (builder, one number of each) dy, and what is written.
+    """
+
+    def add(
+        k: KernelBuilder, state: Sequence[RegisterVariable], values: Sequence[Lanes], vectors: Sequence[Lanes]
+    ) -> Sequence[Lanes]:
+        *given, x = values
+        dy, made = compute(k, given)
+        _gradients_add(k, state, [dy, x], vectors)
+        return made
+
+    return ChannelReduction(
+        f"{name}_norm_gradients", tensors + 1, 2, 2, add, add_states, _gradients_finish, 6, _with_inverse, given=2,
+        numbers=2, written=written,
+    )  # fmt: skip
 
 
 def norm_moments(device: Any, x: Any, scale: Any, epsilon: float, sides: tuple[int, int, int]) -> list[Any]:
