@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 from typing import Any
 
@@ -392,6 +393,27 @@ def test_threads_replay_one_plan_each_with_memory_of_its_own() -> None:
         for each in threads:
             each.join()
     assert not wrong
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_where_memory_is_short_other_steps_give_back_what_they_recorded(threads: int, replays: list[Recording]) -> None:
+    """Each shape has a recording with memory of its own, of which there is not enough for all."""
+    with gm.Graph().as_default() as graph:
+        x = gm.placeholder(gm.float32, [None])
+        y = ops.sum(ops.reverse_v2(ops.square(x), [0]), [0])
+    driver = FakeDriver(memory=12 << 20)
+    with choose.using(driver), Session(graph, devices={"GPU": 1}) as session:
+
+        def work(first: int) -> None:
+            for size in [*range(first, first + 6), first]:
+                value = np.zeros(size, np.float32)
+                value[-1] = size - first
+                for _ in range(3):
+                    assert session.run(y, {x: value}) == (size - first) ** 2
+
+        with ThreadPoolExecutor(threads) as pool:
+            list(pool.map(work, [250_000 + 10 * k for k in range(threads)]))
+    assert len({id(each) for each in replays}) > 6
 
 
 def test_a_replay_that_is_interrupted_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:

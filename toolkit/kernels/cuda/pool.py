@@ -23,6 +23,7 @@ from typing import Any, Protocol
 from toolkit.errors import ResourceExhaustedError
 from toolkit.kernels.cuda.driver.base import Context, Event, OutOfDeviceMemory, Stream
 from toolkit.kernels.cuda.live import LiveTensor, described, largest
+from toolkit.kernels.cuda.spares import Spares
 
 #: blocks begin at multiples of it, as CUDA's allocations do
 ALIGNMENT = 256
@@ -115,6 +116,7 @@ class Pool:
 
     Attributes:
         returned: blocks that were given back: chunk, events of other streams, ticket.
+        spares: who gives memory back where there is no room.
         held: tensors that nobody but other devices uses; None where there is no such thing.
         tickets: numbers of moments. What was put into the compute stream before a ticket is done when an event is
             that was recorded behind it.
@@ -128,6 +130,7 @@ class Pool:
         self._grows = grows
         self._lock = threading.Lock() if parent is None else parent._lock
         self.returned: deque[tuple[Chunk, list[Event] | None, int]] = deque()
+        self.spares = Spares() if parent is None else parent.spares
         self.held: Lender | None = None
         self.tickets: Iterator[int] = itertools.count(1) if parent is None else parent.tickets
         self._regions: dict[int, Chunk] = {}  # by address, the first chunk
@@ -157,7 +160,17 @@ class Pool:
         if self._private:
             private = self._private.get(threading.get_ident())
             if private is not None:
-                return private.allocate(nbytes, shape, dtype, node)
+                return private._allocated(nbytes, shape, dtype, node)
+        while True:
+            try:
+                return self._allocated(nbytes, shape, dtype, node)
+            except ResourceExhaustedError:
+                # while a graph is recorded, by whichever thread, none can be freed
+                if self._private or not self.spares.give_back():
+                    raise
+
+    def _allocated(self, nbytes: int, shape: tuple[int, ...], dtype: Any, node: str) -> Block:
+        """A block of what there is."""
         size = (nbytes + ALIGNMENT - 1) // ALIGNMENT * ALIGNMENT
         with self._lock:
             if self.returned or self._waiting:

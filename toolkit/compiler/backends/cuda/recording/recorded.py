@@ -11,6 +11,7 @@ A step for which that does not hold runs launch by launch, and `run --explain` s
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
@@ -40,8 +41,10 @@ from toolkit.errors import (
     GraphmillError,
     InvalidArgumentError,
     OutOfRangeError,
+    ResourceExhaustedError,
     UnimplementedError,
 )
+from toolkit.forks import free_in_children
 from toolkit.kernels.context import DEAD, RefVariable
 from toolkit.kernels.cuda.checks import Checks, UpdatedBeforeError
 from toolkit.kernels.cuda.device import CudaDevice
@@ -179,10 +182,14 @@ class RecordedFunction:
         self._recordings = 0
         self._doubt: str | None = None  # the note of a refusal that may be of this step alone
         self._prepares = False  # what was made of variables has to be made anew, by a step that is not recorded
+        self._is_spared = False  # others wanted its memory
+        self._use = threading.Lock()  # held by the step that runs it, and by who takes its memory
+        free_in_children(self, "_use")
 
     def run(self, arguments: Sequence[Any], running: RunningStep) -> list[Any]:
         """Execute once; see `backends.base.Instance`."""
-        return self._precisely(self._run, arguments, running)
+        with self._use:
+            return self._precisely(self._run, arguments, running)
 
     def _precisely(self, run: Callable[..., _Result], *given: Any) -> _Result:
         """Run something with products as exact as the step wants them; what this thread runs next wants its own."""
@@ -226,9 +233,13 @@ class RecordedFunction:
 
     def run_from_host(self, arguments: Sequence[Any], running: RunningStep, boundary: HostSide) -> list[Any] | None:
         """Execute once; see `backends.base.Replays`."""
+        with self._use:
+            return self._run_from_host(arguments, running, boundary)
+
+    def _run_from_host(self, arguments: Sequence[Any], running: RunningStep, boundary: HostSide) -> list[Any] | None:
         if self._why_not is not None or self._device.is_recording:
             return None
-        if (results := self.replay(arguments)) is not None:
+        if (results := self._replay(arguments)) is not None:
             return results
         if self._from_host is not None and self._from_host.prepares:
             self._from_host.close()
@@ -242,10 +253,14 @@ class RecordedFunction:
         self._precisely(self._record_from_host, arguments, running, boundary)
         if self._why_not is not None and self._let_all_vary(arguments, boundary):
             self._precisely(self._record_from_host, arguments, running, boundary)
-        return self.replay(arguments)
+        return self._replay(arguments)
 
     def replay(self, arguments: Sequence[Any]) -> list[Any] | None:
         """Execute once, if what was recorded fits; see `backends.base.Replays`."""
+        with self._use:
+            return self._replay(arguments)
+
+    def _replay(self, arguments: Sequence[Any]) -> list[Any] | None:
         graph = self._from_host
         if graph is None:
             return None
@@ -296,6 +311,7 @@ class RecordedFunction:
         if (made := self._recorded(inputs, running, ())) is not None:
             recording, cells, results, *_ = made
             self._on_device = DeviceGraph(self._device, recording, inputs, cells, results)
+            self._device.pool.spares.add(self)
         return self._on_device
 
     def _record_from_host(self, arguments: Sequence[Any], running: RunningStep, boundary: HostSide) -> None:
@@ -320,6 +336,7 @@ class RecordedFunction:
             self._from_host = HostGraph(
                 self._device, recording, fed, draws, values, cells, results, fetched, checks, saved, bounds
             )
+            self._device.pool.spares.add(self)
         elif self._saves and not had_saved:
             self._record_from_host(arguments, running, boundary)
 
@@ -331,7 +348,8 @@ class RecordedFunction:
         turn out to be wrong with it, and which results are cut to their length."""
         self._recordings += 1
         if self._recordings > _MOST_RECORDINGS:
-            return self._refuse("its variables or its host arguments change from step to step")
+            why = "memory is short" if self._is_spared else "its variables or its host arguments change"
+            return self._refuse(f"{why} from step to step")
         for given in inputs:
             if isinstance(given, np.ndarray):
                 if given.nbytes > _LARGEST_VALUE:
@@ -384,6 +402,8 @@ class RecordedFunction:
                 self._saves = True
                 self._recordings -= 1
                 return None
+            if isinstance(error, ResourceExhaustedError) and self._device.pool.spares.give_back():
+                return None  # for the next one there is more room
             return self._refuse(error.message, may_be_once=isinstance(error, _OF_A_STEP))
         fresh = next((each for each in results if not is_repeated(each)), None)
         if fresh is not None:
@@ -417,6 +437,18 @@ class RecordedFunction:
     def run_checked(self, arguments: Sequence[Any], running: RunningStep) -> tuple[list[Any], list[Operation]]:
         """Whoever looks sees launches."""
         return self._precisely(self._function.run_checked, arguments, running)
+
+    def spare(self) -> bool:
+        """See `toolkit.kernels.cuda.spares`: it is recorded again when it is run again."""
+        if not self._use.acquire(blocking=False):
+            return False
+        try:
+            had = self._on_device is not None or self._from_host is not None
+            self.close()
+            self._is_spared = had or self._is_spared
+            return had
+        finally:
+            self._use.release()
 
     def close(self) -> None:
         """Give the graphs and their memory back."""
