@@ -50,4 +50,5 @@ FAMILIES = (
     "graph_editor",
     "contrib_math",
     "contrib_graphs",
+    "contrib_gan",
 )
