@@ -112,8 +112,8 @@ def _request(
     from toolkit.graph.summary import likely_outputs
     from toolkit.graph.tensorref import parse_tensor
     from toolkit.passes.freeze_model import FreezeRequest
-    from toolkit.runtime.request import get_signature, public_signatures
-    from toolkit.runtime.suggest import result_of_scope
+    from toolkit.runtime.jobs.request import get_signature, public_signatures
+    from toolkit.runtime.jobs.suggest import result_of_scope
 
     meta = model.meta
     fetches = [result_of_scope(meta.graph, name) or name for name in fetches]
@@ -167,7 +167,7 @@ def _say(facts: dict[str, Any]) -> None:
 
 def _say_names(model: Model, request: FreezeRequest) -> None:
     """Where signatures do not come along: what they were about, and how they would."""
-    from toolkit.runtime.request import public_signatures
+    from toolkit.runtime.jobs.request import public_signatures
 
     signatures = model.meta.signatures
     fetches = set(request.fetches)

@@ -16,7 +16,7 @@ from commands import checkpoint, cluster
 from commands.main import COMMANDS, app
 from toolkit.errors import UsageError, did_you_mean
 
-_RECORDS = "toolkit/runtime/record_feeds.py"
+_RECORDS = "toolkit/runtime/jobs/record_feeds.py"
 #: commands that have commands of their own
 GROUPS = {"checkpoint": checkpoint.COMMANDS, "cluster": cluster.COMMANDS}
 #: topic to (one line about it, what it is made of: a text of `topics`, or files whose docstrings it is)
@@ -27,7 +27,7 @@ TOPICS: dict[str, tuple[str, tuple[str, ...]]] = {
     "edits": ("the YAML that edit takes, and its kinds of edits", ("toolkit/passes/edit/__init__.py",)),
     "feeds": (
         "what run --feed takes",
-        ("toolkit/formats/arrays.py", "toolkit/runtime/random_feeds.py", "toolkit/runtime/record_feeds.py"),
+        ("toolkit/formats/arrays.py", "toolkit/runtime/jobs/random_feeds.py", "toolkit/runtime/jobs/record_feeds.py"),
     ),
     "optimizations": ("what optimize does, its presets, what stays", ("optimizations.txt",)),
     "gtt": ("the Graph Transform Tool's transforms, and what does the same here", ("gtt.txt",)),

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from toolkit.formats.model import Model
     from toolkit.passes.optimize.rewriting import Optimization
     from toolkit.passes.optimize.run import Applied, Optimized
-    from toolkit.runtime.compare import Comparison
+    from toolkit.runtime.analysis.compare import Comparison
 
 app = command_app()
 #: the pass that needs data
@@ -114,7 +114,7 @@ def optimize(
     facts = _facts(model, done) | surroundings
     comparison: Comparison | None = None
     if verify is not None:
-        from toolkit.runtime.verify import verify_models
+        from toolkit.runtime.analysis.verify import verify_models
 
         comparison = verify_models(
             model, smaller, verify, list(named[1]), checkpoint=checkpoint, seed=seed,
@@ -167,7 +167,7 @@ def _calibrated(chosen: list[Optimization], file: str, model: Model) -> list[Opt
     from toolkit.errors import about_option
     from toolkit.passes.optimize.quantize_static import QuantizeStatic
     from toolkit.policy.rules import Policy
-    from toolkit.runtime.calibration import read_calibration
+    from toolkit.runtime.analysis.calibration import read_calibration
 
     with about_option("--calibrate"):
         data = read_calibration(file, Policy.of_model(model.folder or model.source))

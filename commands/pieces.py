@@ -169,7 +169,7 @@ def _with_values(request: Request, model: Model, *, is_code: bool) -> Model:
     from toolkit.formats.model import from_meta_graph
     from toolkit.graph.summary import VARIABLES
     from toolkit.passes.pieces import Piece
-    from toolkit.runtime.initial_values import write_initial_values
+    from toolkit.runtime.saving.initial_values import write_initial_values
 
     prefix = None
     if any(node.op in VARIABLES for node in model.graph):

@@ -194,8 +194,8 @@ def prune_options(
     from toolkit.errors import about_option
     from toolkit.graph.tensorref import parse_tensor
     from toolkit.passes.prune import Prune
-    from toolkit.runtime.request import get_signature, only_signature
-    from toolkit.runtime.suggest import result_of_scope
+    from toolkit.runtime.jobs.request import get_signature, only_signature
+    from toolkit.runtime.jobs.suggest import result_of_scope
 
     fetches = [result_of_scope(meta.graph, name) or name for name in fetches]
     for option, names in (("--feed", feeds), ("--fetch", fetches)):

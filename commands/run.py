@@ -102,7 +102,7 @@ def run(
         raise UsageError("--estimate is compared with steps that are timed; add --repeat R")
     from toolkit.limits.limits import Limits
     from toolkit.limits.process import bounded, keep_freed_memory
-    from toolkit.runtime.signals import Terminated, end_by_force, end_on_term
+    from toolkit.runtime.jobs.signals import Terminated, end_by_force, end_on_term
 
     start = time.perf_counter()
     shards = False
@@ -112,9 +112,9 @@ def run(
     try:
         with end_by_force(), end_on_term(), bounded(limits) as allowance:
             from toolkit.formats import array_output
-            from toolkit.runtime.loading import load
-            from toolkit.runtime.option_checks import check_options
-            from toolkit.runtime.options import from_command_line
+            from toolkit.runtime.jobs.loading import load
+            from toolkit.runtime.jobs.option_checks import check_options
+            from toolkit.runtime.jobs.options import from_command_line
 
             shards = given["coalesce"] is not None or (given["engine"] is not None and _has_shards(feed))
             if out is not None and not shards:
@@ -145,7 +145,7 @@ def run(
                 _tell_what_is_missing()
                 options.devices = options.devices or loaded.devices
             if compare is not None:
-                from toolkit.runtime.compare_models import compare_models
+                from toolkit.runtime.analysis.compare_models import compare_models
 
                 other = load(compare, models.tag_set(tags))
                 found = compare_models(loaded.model, other.model, options, find_first=find_first, log=_log, **tolerance)
@@ -169,7 +169,7 @@ def run(
     if out is not None:
         array_output.write_arrays(out, report.outputs)
     if expected is not None:
-        from toolkit.runtime.timing import add_estimate
+        from toolkit.runtime.steps.timing import add_estimate
 
         add_estimate(report.stats, expected)
     if stats:
@@ -187,7 +187,6 @@ def _collect_garbage() -> None:
     """Begin to look for garbage, where `commands.main` has put it off: among modules and the nodes of a file, which
     live until the end, there is none."""
     from toolkit.graph.garbage import resume
-    from toolkit.runtime import job  # pyright: ignore[reportUnusedImport]  # noqa: F401 -- what runs is imported too
 
     resume()
 
@@ -259,8 +258,8 @@ def _given(source: str, feeds: str | None, feed: list[str] | None) -> dict[str, 
     """What is fed, by the names that were given."""
     from toolkit.errors import UsageError, about_option
     from toolkit.formats import arrays
-    from toolkit.runtime.random_feeds import random_feed
-    from toolkit.runtime.record_feeds import record_feed
+    from toolkit.runtime.jobs.random_feeds import random_feed
+    from toolkit.runtime.jobs.record_feeds import record_feed
     from toolkit.runtime.shards.files import names_files
 
     given: dict[str, Any] = dict(arrays.read_arrays(feeds)) if feeds else {}
@@ -296,7 +295,7 @@ def _confine(options: Any, source: str, out: str | None, compare: str | None) ->
     from toolkit.errors import InternalError, UsageError
     from toolkit.formats.archive import may_be_archive
     from toolkit.policy import sandbox
-    from toolkit.runtime.trust import policy_of
+    from toolkit.runtime.jobs.trust import policy_of
 
     if options.trust:
         raise UsageError("--sandbox and --trust do not go together: a sandbox holds a model to what is allowed")
@@ -349,7 +348,7 @@ def _named_files(feed: list[str] | None) -> list[str]:
 
 def _read_estimate(file: str) -> float:
     from toolkit.errors import about_option
-    from toolkit.runtime.timing import read_estimate
+    from toolkit.runtime.steps.timing import read_estimate
 
     with about_option("--estimate"):
         return read_estimate(file)
@@ -357,7 +356,7 @@ def _read_estimate(file: str) -> float:
 
 def _run(model: Any, options: Any, source: str, load_ms: float) -> Any:
     from toolkit.errors import GraphmillError
-    from toolkit.runtime.job import run_model
+    from toolkit.runtime.jobs.job import run_model
 
     terminal = sys.stderr if sys.stderr.isatty() and messages.level() >= messages.NORMAL else None
     try:
@@ -369,7 +368,7 @@ def _run(model: Any, options: Any, source: str, load_ms: float) -> Any:
 def _report(report: Any, repeat: int | None) -> None:
     """What is said beside the results: timings on standard error, profiles on standard output."""
     if repeat is not None:
-        from toolkit.runtime.timing import timing_text
+        from toolkit.runtime.steps.timing import timing_text
 
         messages.tell(timing_text(report.stats, repeat))  # asked for: a result
     if report.profile is not None:
@@ -388,7 +387,7 @@ def _are_results(*files: str) -> bool:
 def _compare_results(mine: str, other: str, tolerance: dict[str, float]) -> int:
     """Compare two files of arrays; returns the exit code."""
     from toolkit.formats import arrays
-    from toolkit.runtime.compare import Comparison, Contract, compare_results
+    from toolkit.runtime.analysis.compare import Comparison, Contract, compare_results
 
     def read(file: str) -> dict[str, Any]:
         return arrays.read_arrays(file) if file.lower().endswith(".npz") else {"": arrays.read_array(file)}

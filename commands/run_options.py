@@ -1,4 +1,4 @@
-"""The options of `graphmill run` for Typer, made of what `toolkit.runtime.options` declares."""
+"""The options of `graphmill run` for Typer, made of what `toolkit.runtime.jobs.options` declares."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from toolkit.runtime.options import on_command_line
+from toolkit.runtime.jobs.options import on_command_line
 
 
 def with_run_options(after: str) -> Callable[[Callable[..., None]], Callable[..., None]]:

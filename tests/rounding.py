@@ -22,7 +22,7 @@ import pytest
 from tests import tolerance
 from toolkit.graph.node import Node
 from toolkit.kernels import registry
-from toolkit.runtime.graphs import core_graph
+from toolkit.runtime.sessions.graphs import core_graph
 
 #: roundings of an exponential, a logarithm, an error function and their kin: theirs are good to a few units
 _FUNCTION = 8.0

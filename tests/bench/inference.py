@@ -26,7 +26,7 @@ from toolkit.cluster.ray.actor import ActorSettings
 from toolkit.cluster.ray.inference.actor import Work
 from toolkit.cluster.ray.inference.pool import ShardPool
 from toolkit.policy.rules import Policy
-from toolkit.runtime.options import RunOptions
+from toolkit.runtime.jobs.options import RunOptions
 from toolkit.runtime.shards.files import Shard, find_shards
 from toolkit.runtime.shards.manifest import Manifest
 

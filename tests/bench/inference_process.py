@@ -9,7 +9,7 @@ import time
 from toolkit.cluster.ray.actor import ActorSettings
 from toolkit.cluster.ray.inference.actor import ShardActor, Work
 from toolkit.policy.rules import Policy
-from toolkit.runtime.options import RunOptions
+from toolkit.runtime.jobs.options import RunOptions
 
 
 def main() -> None:

@@ -28,8 +28,8 @@ from toolkit.graph.device import DeviceSpec
 from toolkit.graph.graph import Graph
 from toolkit.passes.place import Place
 from toolkit.runtime.devices import make_device
-from toolkit.runtime.graphs import core_graph
 from toolkit.runtime.session import Session
+from toolkit.runtime.sessions.graphs import core_graph
 
 BATCH = 64
 

@@ -24,7 +24,7 @@ from toolkit.graph.graph import Graph
 from toolkit.passes.client_graph import CLIENT, feed_key, fetch_key, rewrite_for_partial_run
 from toolkit.passes.partition import by_task, split
 from toolkit.policy.rules import Policy
-from toolkit.runtime.rendezvous import make_key
+from toolkit.runtime.steps.rendezvous import make_key
 
 PS, WORKER = "/job:ps/replica:0/task:0", "/job:worker/replica:0/task:0"
 

@@ -19,7 +19,7 @@ from toolkit.graph import dtypes
 from toolkit.graph.garbage import postponed
 from toolkit.graph.graph import Graph
 from toolkit.graph.shape import Shape
-from toolkit.runtime.coalescing import Coalescer
+from toolkit.runtime.sessions.coalescing import Coalescer
 
 F = dtypes.float32
 SAMPLES = Path(__file__).resolve().parents[2] / "samples"

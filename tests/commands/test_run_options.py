@@ -16,8 +16,8 @@ from toolkit.formats.model import from_graph, write_model
 from toolkit.graph import dtypes
 from toolkit.graph.graph import Graph
 from toolkit.graph.shape import Shape
-from toolkit.runtime import job, option_checks
-from toolkit.runtime.options import OPTIONS, RunOptions, on_command_line
+from toolkit.runtime.jobs import job, option_checks
+from toolkit.runtime.jobs.options import OPTIONS, RunOptions, on_command_line
 from toolkit.runtime.shards import requests
 
 F = dtypes.float32

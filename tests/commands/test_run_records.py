@@ -22,7 +22,7 @@ from toolkit.graph.dtypes import DType
 from toolkit.graph.graph import Graph
 from toolkit.graph.node import Output
 from toolkit.graph.shape import Shape
-from toolkit.runtime.record_feeds import RecordFeed, load_record_feeds, record_feed
+from toolkit.runtime.jobs.record_feeds import RecordFeed, load_record_feeds, record_feed
 
 F, I, S = dtypes.float32, dtypes.int64, dtypes.string
 

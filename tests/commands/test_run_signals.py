@@ -24,7 +24,7 @@ BOTH = pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 0), (signal
 #: a hook that says where the run is; saves may wait for a file, so that a signal comes before they end
 HOOK = """
 import os, sys, time
-from toolkit.runtime.saver import Saver
+from toolkit.runtime.saving.saver import Saver
 from toolkit.runtime.training.hooks import Hook
 
 real = Saver.save

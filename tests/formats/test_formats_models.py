@@ -28,8 +28,8 @@ from toolkit.formats.model import (
     write_model,
 )
 from toolkit.graph.graph import Graph
-from toolkit.runtime.saved_model import load_saved_model
-from toolkit.runtime.saver import Saver
+from toolkit.runtime.saving.saved_model import load_saved_model
+from toolkit.runtime.saving.saver import Saver
 from toolkit.runtime.session import Session
 
 ALL = models.own()

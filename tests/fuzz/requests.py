@@ -33,7 +33,7 @@ from toolkit.cluster.rpc.services import WORKER, methods
 from toolkit.formats.tensor import from_array
 from toolkit.passes.client_graph import CLIENT, feed_key, fetch_key, rewrite_for_partial_run
 from toolkit.passes.partition import by_task, split
-from toolkit.runtime.rendezvous import make_key
+from toolkit.runtime.steps.rendezvous import make_key
 
 _PS, _OTHER = "/job:ps/replica:0/task:0/device:CPU:0", "/job:worker/replica:0/task:0/device:CPU:0"
 #: what all tensors of the server may take: much more than any real request here, much less than the machine has

@@ -20,8 +20,8 @@ from toolkit.passes.client_graph import rewrite_for_execution
 from toolkit.passes.partition import by_device, partition
 from toolkit.passes.place import Place
 from toolkit.runtime.devices import make_device
-from toolkit.runtime.graphs import core_graph
 from toolkit.runtime.session import Session
+from toolkit.runtime.sessions.graphs import core_graph
 
 DEVICES = [DeviceSpec("localhost", 0, 0, "CPU", number) for number in (0, 1)]
 FIRST, SECOND = map(str, DEVICES)

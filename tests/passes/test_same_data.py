@@ -13,9 +13,9 @@ from toolkit.graph.device import DeviceSpec
 from toolkit.graph.node import Node
 from toolkit.graph.partitioned import MARK, RECV_OPS, SEND_OPS
 from toolkit.passes.same_data import merge_same_data
-from toolkit.runtime import compiler
 from toolkit.runtime.devices import Device, local_devices
 from toolkit.runtime.session import Session
+from toolkit.runtime.steps import compiler
 from toolkit.runtime.workers.local import LocalWorker
 
 PS, WORKER = "/job:ps/replica:0/task:0", "/job:worker/replica:0/task:0"

@@ -434,7 +434,7 @@ def test_copies_of_a_model_follow_no_links_out_of_it(place: Path, capsys: pytest
 def test_a_state_file_does_not_say_what_is_read_or_deleted(place: Path) -> None:
     from toolkit.formats import bundle
     from toolkit.formats.bundle.locate import find_prefix
-    from toolkit.runtime.saver import Saver
+    from toolkit.runtime.saving.saver import Saver
 
     bundle.save(place / "beside" / "ckpt", {"v": np.zeros(2, np.float32)})
     bundle.write_state(place / "model", str(place / "beside" / "ckpt"))

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from tests.patience import HUNG
-from toolkit.runtime.loading import load
+from toolkit.runtime.jobs.loading import load
 from toolkit.runtime.session import Session
 
 #: threads of the parent that load and run meanwhile, and children

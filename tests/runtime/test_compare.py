@@ -13,7 +13,7 @@ from toolkit.formats.tensor import from_array
 from toolkit.graph import dtypes
 from toolkit.graph.graph import Graph
 from toolkit.graph.shape import Shape
-from toolkit.runtime.compare import compare_arrays
+from toolkit.runtime.analysis.compare import compare_arrays
 
 F = dtypes.float32
 

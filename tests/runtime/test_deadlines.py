@@ -14,8 +14,8 @@ from tests.forks import child_says
 from tests.patience import HUNG, until
 from toolkit import tensorflow as ours
 from toolkit.errors import DeadlineExceededError, ResourceExhaustedError
-from toolkit.runtime import deadlines
-from toolkit.runtime.deadlines import DEADLINES, Deadlines
+from toolkit.runtime.steps import deadlines
+from toolkit.runtime.steps.deadlines import DEADLINES, Deadlines
 
 #: milliseconds of a step that nobody lives to see the end of
 _LATER = int(1000 * HUNG)

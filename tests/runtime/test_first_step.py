@@ -52,9 +52,9 @@ print(code, [name for name in sys.modules if name.startswith(tuple(sys.argv[2:])
 #: what other options of the command ask for, and what learns
 OF_OPTIONS = (
     "toolkit.graph.summary", "toolkit.passes.surroundings",
-    "toolkit.runtime.compare", "toolkit.runtime.probes.calibration", "toolkit.runtime.probes.dump",
+    "toolkit.runtime.analysis.compare", "toolkit.runtime.probes.calibration", "toolkit.runtime.probes.dump",
     "toolkit.runtime.probes.measure", "toolkit.runtime.probes.numerics", "toolkit.runtime.probes.profile",
-    "toolkit.runtime.probes.trace", "toolkit.runtime.saved_model", "toolkit.runtime.timing",
+    "toolkit.runtime.probes.trace", "toolkit.runtime.saving.saved_model", "toolkit.runtime.steps.timing",
     "toolkit.runtime.training.hooks.checkpoint", "toolkit.runtime.training.hooks.logging",
     "toolkit.compiler.backends.cpu.learning.rows", "toolkit.compiler.backends.cpu.learning.training",
     "toolkit.compiler.backends.cpu.learning.updates", "toolkit.runtime.training.hooks.progress",

@@ -25,7 +25,7 @@ from toolkit.forks import free_in_children, held_over_forks
 from toolkit.graph import opdefs
 from toolkit.graph.garbage import no_collection
 from toolkit.kernels.cpu.native.compiler import INT64, JitCompiler, compiler
-from toolkit.runtime import planned
+from toolkit.runtime.executors import planned
 from toolkit.runtime.session import Session
 
 ops = gm.ops

@@ -22,9 +22,9 @@ from tests.patience import HUNG
 from tests.runtime.oracle import our_graph
 from toolkit.formats.model import read_model
 from toolkit.graph.graph import Graph
-from toolkit.runtime.coordinator import Coordinator
-from toolkit.runtime.queue_runner import start_queue_runners
 from toolkit.runtime.session import Session
+from toolkit.runtime.training.coordinator import Coordinator
+from toolkit.runtime.training.queue_runner import start_queue_runners
 
 pytestmark = pytest.mark.tensorflow
 ROOT = Path(__file__).resolve().parents[2]

@@ -17,12 +17,12 @@ from toolkit.compiler.program import Program
 from toolkit.errors import CancelledError, FailedPreconditionError
 from toolkit.formats.model import read_model
 from toolkit.passes.optimize.raise_control_flow import RaiseControlFlow
-from toolkit.runtime import planned
-from toolkit.runtime.graphs import core_graph
-from toolkit.runtime.job import run_model
-from toolkit.runtime.options import RunOptions
+from toolkit.runtime.executors import planned
+from toolkit.runtime.jobs.job import run_model
+from toolkit.runtime.jobs.options import RunOptions
 from toolkit.runtime.session import Session
-from toolkit.runtime.step import DeviceStep
+from toolkit.runtime.sessions.graphs import core_graph
+from toolkit.runtime.steps.step import DeviceStep
 
 #: more than there must be for a program to be large
 _LARGE = planned.LARGE

@@ -119,8 +119,8 @@ def test_a_trace_has_a_limit(model: str) -> None:
 def test_dumps_are_of_compiled_steps_where_they_can_be(tmp_path: Path) -> None:
     """Behind branches, of references and in functions nodes are looked at one by one; the files are the same."""
     from toolkit import client as gm
-    from toolkit.runtime.graphs import core_graph
     from toolkit.runtime.probes.dump_fetches import dump_fetches
+    from toolkit.runtime.sessions.graphs import core_graph
 
     with gm.Graph().as_default() as made:
         x = gm.placeholder(np.float32, [3], name="x")

@@ -18,7 +18,7 @@ from toolkit.graph import dtypes
 from toolkit.graph.dtypes import DType
 from toolkit.graph.graph import Graph
 from toolkit.graph.shape import Shape
-from toolkit.runtime.random_feeds import load_random_feeds, random_feed
+from toolkit.runtime.jobs.random_feeds import load_random_feeds, random_feed
 
 
 def draw(dtype: DType, shape: Shape, text: str = "random", batch: int | None = None) -> Any:

@@ -13,7 +13,7 @@ from toolkit.formats.metagraph import from_proto
 from toolkit.graph.graph import Graph
 from toolkit.graph.metagraph import MetaGraph
 from toolkit.graph.tensorref import parse_tensor
-from toolkit.runtime.request import resolve
+from toolkit.runtime.jobs.request import resolve
 from toolkit.runtime.session import Session
 
 

@@ -15,8 +15,8 @@ from toolkit import client as gm
 from toolkit.client.structures.values import IndexedSlicesValue
 from toolkit.errors import FailedPreconditionError, GraphError, GraphmillError, InvalidArgumentError, UsageError
 from toolkit.graph.node import Output
-from toolkit.runtime.graphs import core_graph
 from toolkit.runtime.session import InteractiveSession, Session
+from toolkit.runtime.sessions.graphs import core_graph
 
 pytestmark = pytest.mark.tensorflow
 Pair = namedtuple("Pair", "first second")

@@ -11,8 +11,8 @@ from schemas import config_pb2
 from tests.tf1 import node_oracle
 from toolkit import tensorflow as ours
 from toolkit.errors import OpError
-from toolkit.runtime import config_fields
-from toolkit.runtime.config_fields import CONFIG, RUN_METADATA, RUN_OPTIONS, Row, Treatment
+from toolkit.runtime.sessions import config_fields
+from toolkit.runtime.sessions.config_fields import CONFIG, RUN_METADATA, RUN_OPTIONS, Row, Treatment
 
 MESSAGES: dict[str, tuple[Any, tuple[Row, ...]]] = {
     "ConfigProto": (config_pb2.ConfigProto, CONFIG),

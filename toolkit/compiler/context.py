@@ -50,7 +50,7 @@ class Generations(Resources, Protocol):
 
 
 class RunningStep(StepContext, Protocol):
-    """The running step; `toolkit.runtime.step` has it."""
+    """The running step; `toolkit.runtime.steps.step` has it."""
 
     @property
     def device_functions(self) -> Programs: ...

@@ -1,4 +1,4 @@
-"""How many processors the steps of a plan keep busy, as they have been seen to (`toolkit.runtime.turns` asks)."""
+"""How many processors the steps of a plan keep busy, as they have been seen to (`toolkit.runtime.steps.turns` asks)."""
 
 from __future__ import annotations
 

@@ -33,31 +33,31 @@ from toolkit.limits.limits import Limits
 from toolkit.passes.moved import moved_lines
 from toolkit.policy.access import Access
 from toolkit.policy.rules import Policy
-from toolkit.runtime import conversions
-from toolkit.runtime.cancellation import CancellationManager
-from toolkit.runtime.compiled import CompiledStep, check_results, signature_of
-from toolkit.runtime.compiler import Compiler
 from toolkit.runtime.devices import Device, local_devices, require_devices, require_float8
-from toolkit.runtime.feeds import feed_array, taken_apart
-from toolkit.runtime.fetches import Fetches, graph_element
-from toolkit.runtime.graphs import core_graph, default_graph, default_policy
-from toolkit.runtime.inter_op import InterOpPool
-from toolkit.runtime.partial_run import PartialRun
-from toolkit.runtime.prepared import Feeds, PreparedCache, PreparedStep
+from toolkit.runtime.executors.inter_op import InterOpPool
 from toolkit.runtime.probes.base import Probe, Probes, tell_duration
 from toolkit.runtime.probes.everywhere import joined
-from toolkit.runtime.remote_steps import refuse_settings, run_remotely
-from toolkit.runtime.resources import ResourceManager, shared_resources
-from toolkit.runtime.results import detached, fill_metadata
-from toolkit.runtime.targets import Remote, is_remote, kind_of
-from toolkit.runtime.under_way import run_within
+from toolkit.runtime.sessions import conversions
+from toolkit.runtime.sessions.feeds import feed_array, taken_apart
+from toolkit.runtime.sessions.fetches import Fetches, graph_element
+from toolkit.runtime.sessions.graphs import core_graph, default_graph, default_policy
+from toolkit.runtime.sessions.partial_run import PartialRun
+from toolkit.runtime.sessions.prepared import Feeds, PreparedCache, PreparedStep
+from toolkit.runtime.sessions.remote_steps import refuse_settings, run_remotely
+from toolkit.runtime.sessions.results import detached, fill_metadata
+from toolkit.runtime.sessions.targets import Remote, is_remote, kind_of
+from toolkit.runtime.steps.cancellation import CancellationManager
+from toolkit.runtime.steps.compiled import CompiledStep, check_results, signature_of
+from toolkit.runtime.steps.compiler import Compiler
+from toolkit.runtime.steps.resources import ResourceManager, shared_resources
+from toolkit.runtime.steps.under_way import run_within
 from toolkit.runtime.workers.base import Environment, Worker, WorkerFactory
 from toolkit.runtime.workers.local import LocalWorker
 from toolkit.target.target import Target
 
 if TYPE_CHECKING:
-    from toolkit.runtime.coalescing import Coalescer
     from toolkit.runtime.probes.trace import TraceProbe
+    from toolkit.runtime.sessions.coalescing import Coalescer
 
 
 class Session:
@@ -272,7 +272,7 @@ class Session:
         """A function as `make_callable` makes it, for many threads: requests at the same time run as one step.
 
         Every value has examples along its first axis, every fetched tensor a row for each, and the graph computes each
-        example by itself. See `toolkit.runtime.coalescing`.
+        example by itself. See `toolkit.runtime.sessions.coalescing`.
 
         Args:
             max_batch: examples of a step at most.
@@ -281,7 +281,7 @@ class Session:
         Raises:
             UsageError: a tensor cannot be a batch.
         """
-        from toolkit.runtime.coalescing import Coalescer
+        from toolkit.runtime.sessions.coalescing import Coalescer
 
         wanted = Fetches(self._core, fetches)
         feeds = [self._feedable(key) for key in feed_list]

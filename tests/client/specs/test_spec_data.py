@@ -17,9 +17,9 @@ from toolkit.client.spec import build_text
 from toolkit.errors import GraphmillError, MultipleMistakesError, OutOfRangeError
 from toolkit.formats.metagraph import to_proto
 from toolkit.graph.metagraph import MetaGraph
-from toolkit.runtime.coordinator import Coordinator
-from toolkit.runtime.queue_runner import start_queue_runners
 from toolkit.runtime.session import Session
+from toolkit.runtime.training.coordinator import Coordinator
+from toolkit.runtime.training.queue_runner import start_queue_runners
 
 
 def build(text: str) -> MetaGraph:

@@ -20,8 +20,8 @@ from toolkit.client.spec.document import schema
 from toolkit.errors import GraphmillError, MultipleMistakesError, UsageError
 from toolkit.formats.model import from_meta_graph
 from toolkit.graph.metagraph import MetaGraph
-from toolkit.runtime.job import run_model
-from toolkit.runtime.options import RunOptions
+from toolkit.runtime.jobs.job import run_model
+from toolkit.runtime.jobs.options import RunOptions
 
 
 def build(text: str, **parameters: str) -> MetaGraph:

@@ -32,7 +32,7 @@ from toolkit.formats.cluster import Cluster, Task
 from toolkit.graph.device import DeviceSpec
 from toolkit.graph.tensorref import parse_tensor
 from toolkit.policy.rules import Policy
-from toolkit.runtime.targets import StepOptions
+from toolkit.runtime.sessions.targets import StepOptions
 
 STEPS, EVERY = 16, 4
 VICTIMS = (("ps", 0), ("worker", 0), ("worker", 1))

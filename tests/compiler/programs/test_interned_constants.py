@@ -17,7 +17,7 @@ from toolkit.compiler.ir.lasting import is_lasting, note_lasting
 from toolkit.compiler.plan import Plan, SharedPlan
 from toolkit.kernels.cpu.native.compiler import compiler
 from toolkit.kernels.cpu.onednn.library import library
-from toolkit.runtime import planned
+from toolkit.runtime.executors import planned
 from toolkit.runtime.session import Session
 
 

@@ -26,7 +26,7 @@ from toolkit.passes.optimize.kept import kept_by
 from toolkit.passes.optimize.notation import parse_passes
 from toolkit.passes.optimize.obfuscate_names import ObfuscateNames, short_name
 from toolkit.passes.optimize.run import optimize
-from toolkit.runtime import verify
+from toolkit.runtime.analysis import verify
 from toolkit.runtime.session import Session
 
 ops = gm.ops

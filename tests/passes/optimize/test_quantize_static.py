@@ -35,7 +35,7 @@ from toolkit.passes.optimize.notation import parse_passes
 from toolkit.passes.optimize.quantize_static import QuantizeStatic, ends_of
 from toolkit.passes.optimize.run import optimize
 from toolkit.passes.surroundings import record_signature
-from toolkit.runtime.calibration import Calibration, read_calibration
+from toolkit.runtime.analysis.calibration import Calibration, read_calibration
 from toolkit.runtime.session import Session
 
 Array = Any

@@ -18,11 +18,11 @@ from toolkit.graph.graph import Graph
 from toolkit.graph.node import Node
 from toolkit.kernels.context import DEAD
 from toolkit.kernels.device_memory import MemoryStatistics
-from toolkit.runtime.cancellation import CancellationManager
 from toolkit.runtime.devices import Device
 from toolkit.runtime.probes.base import Probe
-from toolkit.runtime.rendezvous import Receiver
-from toolkit.runtime.resources import ResourceManager
+from toolkit.runtime.steps.cancellation import CancellationManager
+from toolkit.runtime.steps.rendezvous import Receiver
+from toolkit.runtime.steps.resources import ResourceManager
 from toolkit.runtime.workers.base import Environment, Registered, Worker
 from toolkit.runtime.workers.local import LocalWorker
 

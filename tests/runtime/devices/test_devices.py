@@ -21,7 +21,7 @@ from toolkit.formats.partitions import read_partitions, write_partitions
 from toolkit.graph.device import DeviceSpec
 from toolkit.passes.partition import by_task, join, split
 from toolkit.passes.place import Place
-from toolkit.runtime.loading import load
+from toolkit.runtime.jobs.loading import load
 from toolkit.runtime.session import Session
 
 pytestmark = [pytest.mark.tensorflow, pytest.mark.usefixtures("each_worker")]

@@ -10,8 +10,8 @@ from toolkit.errors import AbortedError, InvalidArgumentError, NotFoundError
 from toolkit.graph import dtypes
 from toolkit.graph.graph import Graph
 from toolkit.kernels.hashing import hash64, hash_all
-from toolkit.runtime.dataflow import FrameState, IterationState, lay_out
-from toolkit.runtime.rendezvous import LocalRendezvous, Receiver
+from toolkit.runtime.executors.dataflow import FrameState, IterationState, lay_out
+from toolkit.runtime.steps.rendezvous import LocalRendezvous, Receiver
 from toolkit.runtime.workers.peers import PeerRendezvous
 
 HERE, THERE = "/job:a/replica:0/task:0", "/job:b/replica:0/task:0"

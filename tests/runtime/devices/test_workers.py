@@ -21,9 +21,9 @@ from toolkit.graph.device import DeviceSpec
 from toolkit.graph.node import Node
 from toolkit.passes.partition import by_device, split
 from toolkit.runtime.devices import Device, local_devices
-from toolkit.runtime.failures import root_cause
-from toolkit.runtime.rendezvous import make_key
 from toolkit.runtime.session import Session
+from toolkit.runtime.steps.failures import root_cause
+from toolkit.runtime.steps.rendezvous import make_key
 from toolkit.runtime.workers.base import Environment, Worker
 from toolkit.runtime.workers.local import LocalWorker
 from toolkit.runtime.workers.peers import PeerRendezvous

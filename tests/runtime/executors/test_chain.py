@@ -14,8 +14,8 @@ from tests.runtime.devices.serialising_worker import SerialisingWorker
 from tests.runtime.executors.test_segments import FIRST, SECOND, TASKS, X, by_tokens, tasks
 from toolkit import client as gm
 from toolkit.errors import CancelledError, DeadlineExceededError, InvalidArgumentError, OpError
-from toolkit.runtime import barrier, compiled
 from toolkit.runtime.session import Session
+from toolkit.runtime.steps import barrier, compiled
 from toolkit.runtime.workers import local
 
 ops = gm.ops

@@ -19,8 +19,8 @@ from tests.runtime.executors.test_control_flow import _FLOATS, _emit, _programs
 from tests.runtime.oracle import Both
 from toolkit.errors import InvalidArgumentError, UsageError
 from toolkit.graph.node import Node
-from toolkit.runtime import tokens
-from toolkit.runtime.inter_op import InterOpPool
+from toolkit.runtime.executors import tokens
+from toolkit.runtime.executors.inter_op import InterOpPool
 from toolkit.runtime.session import Session
 
 

@@ -15,8 +15,8 @@ from tests.fuzz import loop_frames
 from tests.fuzz.single_ops import run
 from toolkit.errors import CancelledError, DeadlineExceededError, GraphmillError
 from toolkit.graph.graph import Graph
+from toolkit.runtime.executors.stuck import why
 from toolkit.runtime.session import Session
-from toolkit.runtime.stuck import why
 
 
 @pytest.fixture(autouse=True)

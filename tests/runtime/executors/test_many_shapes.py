@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from toolkit import client as gm
-from toolkit.runtime import planned
+from toolkit.runtime.executors import planned
 from toolkit.runtime.session import Session
 
 

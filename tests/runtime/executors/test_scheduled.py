@@ -16,11 +16,11 @@ from toolkit import client as gm
 from toolkit.errors import CancelledError, FailedPreconditionError, InvalidArgumentError
 from toolkit.graph.graph import Graph
 from toolkit.kernels.variables import RefVariable, Variable
-from toolkit.runtime import scheduled
-from toolkit.runtime.graphs import core_graph
+from toolkit.runtime.executors import scheduled
 from toolkit.runtime.probes.trace import TraceProbe
-from toolkit.runtime.rendezvous import LocalRendezvous
 from toolkit.runtime.session import Session
+from toolkit.runtime.sessions.graphs import core_graph
+from toolkit.runtime.steps.rendezvous import LocalRendezvous
 
 ops = gm.ops
 

@@ -25,8 +25,8 @@ from toolkit.graph.graph import Graph
 from toolkit.kernels.cpu.onednn.library import library
 from toolkit.passes.place import Place
 from toolkit.runtime.devices import make_device
-from toolkit.runtime.graphs import core_graph
 from toolkit.runtime.session import Session
+from toolkit.runtime.sessions.graphs import core_graph
 
 NEAR = [DeviceSpec("localhost", 0, 0, "CPU", number) for number in (0, 1)]
 FAR = [DeviceSpec("worker", 0, number, "CPU", 0) for number in (0, 1)]

@@ -22,11 +22,13 @@ from toolkit.formats.model import from_graph
 from toolkit.graph.graph import Graph
 from toolkit.graph.node import LoneNode, Node
 from toolkit.graph.tensorref import parse_tensor
-from toolkit.runtime import once, planned, table_planner, table_run
-from toolkit.runtime.job import run_model
-from toolkit.runtime.options import RunOptions
+from toolkit.runtime.executors import once, planned
+from toolkit.runtime.jobs.job import run_model
+from toolkit.runtime.jobs.options import RunOptions
 from toolkit.runtime.session import Session
-from toolkit.runtime.step import DeviceStep
+from toolkit.runtime.steps.step import DeviceStep
+from toolkit.runtime.table_steps import planner
+from toolkit.runtime.table_steps import run as table_run
 
 X = np.linspace(-1, 1, 12, dtype=np.float32).reshape(4, 3)
 
@@ -36,7 +38,7 @@ def few(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tables are read of graphs of any size, and programs of any size are large."""
     read_all_as_tables(monkeypatch)
     monkeypatch.setattr(planned, "LARGE", 0)
-    monkeypatch.setattr(table_planner, "LARGE", 0)
+    monkeypatch.setattr(planner, "LARGE", 0)
     monkeypatch.setattr(table_run, "TIMES", 100)  # small loops go around as often as large graphs may
     monkeypatch.setattr(table_run, "KNOWN_BYTES", 1 << 20)
 
@@ -370,7 +372,7 @@ def test_loops_that_go_on_are_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_large_constants_are_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(table_planner, "KNOWN_BYTES", once.KNOWN_BYTES)
+    monkeypatch.setattr(planner, "KNOWN_BYTES", once.KNOWN_BYTES)
     with gm.Graph().as_default() as graph:
         x = gm.placeholder(gm.float32, [4, 3], name="x")
         y = x @ gm.constant(np.arange(3 << 12, dtype=np.float32).reshape(3, -1) % 7)

@@ -20,10 +20,10 @@ from toolkit.compiler.pipeline.cpu import PASSES
 from toolkit.errors import InvalidArgumentError
 from toolkit.formats.model import from_graph, write_model
 from toolkit.formats.timeline import read_trace
-from toolkit.runtime.graphs import core_graph
 from toolkit.runtime.probes.profile import profile_lines, profile_report
 from toolkit.runtime.probes.trace import COMPILER, TraceProbe, chrome_trace
 from toolkit.runtime.session import Session
+from toolkit.runtime.sessions.graphs import core_graph
 
 X = np.linspace(-1, 1, 2 * 16 * 16 * 8, dtype=np.float32).reshape(2, 16, 16, 8)
 

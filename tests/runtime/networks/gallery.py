@@ -18,7 +18,7 @@ from tests import perturbation
 from tests.runtime.networks.network_case import check_outputs
 from tests.runtime.saved_models.saved_model_case import check_saved_model, command_feeds, read_outputs
 from toolkit.formats.model import read_model
-from toolkit.runtime.saver import Saver
+from toolkit.runtime.saving.saver import Saver
 from toolkit.runtime.session import Session
 
 Call = Callable[[Any, SimpleNamespace, SimpleNamespace], dict[str, Any]]

@@ -10,9 +10,9 @@ import numpy as np
 from tests import perturbation
 from tests.models import Built
 from toolkit.formats.model import Model, read_model
-from toolkit.runtime.job import run_model
-from toolkit.runtime.options import RunOptions
-from toolkit.runtime.saved_model import load_saved_model
+from toolkit.runtime.jobs.job import run_model
+from toolkit.runtime.jobs.options import RunOptions
+from toolkit.runtime.saving.saved_model import load_saved_model
 from toolkit.runtime.session import Session
 
 Far = Callable[[], Mapping[str, Any]]

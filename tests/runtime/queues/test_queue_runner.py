@@ -17,10 +17,10 @@ from tests.patience import HUNG, until
 from tests.runtime.oracle import Both
 from toolkit.errors import CancelledError, ClosedError, GraphError, InvalidArgumentError, OutOfRangeError
 from toolkit.formats.metagraph import from_proto
-from toolkit.runtime import coordinator
-from toolkit.runtime.coordinator import Coordinator, LooperThread
-from toolkit.runtime.queue_runner import QueueRunner, queue_runners, start_queue_runners
 from toolkit.runtime.session import Session
+from toolkit.runtime.training import coordinator
+from toolkit.runtime.training.coordinator import Coordinator, LooperThread
+from toolkit.runtime.training.queue_runner import QueueRunner, queue_runners, start_queue_runners
 
 
 def report(coordinator: Any, error: BaseException) -> None:

@@ -7,8 +7,8 @@ import pytest
 from toolkit import client as gm
 from toolkit.errors import CancelledError, OutOfRangeError
 from toolkit.kernels.queues.base import QueueResource
-from toolkit.runtime.resources import ResourceManager
 from toolkit.runtime.session import Session
+from toolkit.runtime.steps.resources import ResourceManager
 
 
 class _Made:

@@ -18,7 +18,7 @@ from tests.runtime.saved_models.saved_model_case import (
     check_saved_model,
 )
 from toolkit.formats.model import read_model
-from toolkit.runtime.saved_model import load_saved_model
+from toolkit.runtime.saving.saved_model import load_saved_model
 from toolkit.runtime.session import Session
 
 pytestmark = pytest.mark.tensorflow

@@ -21,7 +21,7 @@ from toolkit.errors import (
 )
 from toolkit.formats.events import EventWriter, read_events
 from toolkit.formats.model import Model, read_model
-from toolkit.runtime.saver import Saver
+from toolkit.runtime.saving.saver import Saver
 from toolkit.runtime.session import Session
 from toolkit.runtime.training.hooks import Hook, RunArgs, RunContext
 from toolkit.runtime.training.hooks.checkpoint import CheckpointSaverHook

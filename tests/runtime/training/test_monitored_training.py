@@ -17,8 +17,8 @@ from toolkit.errors import DeadlineExceededError, FailedPreconditionError, Usage
 from toolkit.formats import bundle
 from toolkit.formats.events import read_events
 from toolkit.formats.model import Model, read_model
-from toolkit.runtime.resources import shared_resources
 from toolkit.runtime.session import Session
+from toolkit.runtime.steps.resources import shared_resources
 from toolkit.runtime.training.hooks import Hook
 from toolkit.runtime.training.monitored_training import MonitoredTrainingSession
 from toolkit.runtime.training.scaffold import Scaffold

@@ -22,7 +22,7 @@ from toolkit.errors import AbortedError, GivenUpError, OutOfRangeError
 from toolkit.formats import bundle
 from toolkit.formats.bundle.check import check
 from toolkit.formats.model import Model, read_model
-from toolkit.runtime.saver import Saver
+from toolkit.runtime.saving.saver import Saver
 from toolkit.runtime.session import Session
 from toolkit.runtime.training.hooks import Hook, RunContext
 from toolkit.runtime.training.hooks.stop import EarlyStoppingHook, NanGuardHook, StopAtStepHook

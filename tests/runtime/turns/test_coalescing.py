@@ -29,9 +29,9 @@ from toolkit.errors import (
 from toolkit.graph import dtypes
 from toolkit.graph.graph import Graph
 from toolkit.graph.shape import Shape
-from toolkit.runtime import coalescing
-from toolkit.runtime.coalescing import Coalescer
 from toolkit.runtime.session import Session
+from toolkit.runtime.sessions import coalescing
+from toolkit.runtime.sessions.coalescing import Coalescer
 
 
 def _graph(dims: list[int | None] | None) -> Graph:

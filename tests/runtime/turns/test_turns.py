@@ -24,9 +24,10 @@ from toolkit.formats.tensor import from_array
 from toolkit.graph import dtypes
 from toolkit.graph.graph import Graph
 from toolkit.graph.shape import Shape
-from toolkit.runtime import planned, turns
+from toolkit.runtime.executors import planned
 from toolkit.runtime.session import Session
-from toolkit.runtime.turns import TURNS, Turns
+from toolkit.runtime.steps import turns
+from toolkit.runtime.steps.turns import TURNS, Turns
 
 
 class Step:

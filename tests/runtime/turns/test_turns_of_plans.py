@@ -15,8 +15,9 @@ from toolkit import client as gm
 from toolkit.client.functions.script_ops import py_func
 from toolkit.client.inputs import queues
 from toolkit.compiler.turn import Turn
-from toolkit.runtime import planned, turns
-from toolkit.runtime.turns import TURNS
+from toolkit.runtime.executors import planned
+from toolkit.runtime.steps import turns
+from toolkit.runtime.steps.turns import TURNS
 
 
 @pytest.fixture

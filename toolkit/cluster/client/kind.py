@@ -1,4 +1,4 @@
-"""Targets of the form grpc://HOST:PORT, as `toolkit.runtime.targets` asks for them."""
+"""Targets of the form grpc://HOST:PORT, as `toolkit.runtime.sessions.targets` asks for them."""
 
 from __future__ import annotations
 

@@ -16,11 +16,11 @@ from toolkit.errors import AbortedError, CancelledError, GraphError, OpError
 from toolkit.graph.graph import Graph
 from toolkit.graph.node import Node, Output
 from toolkit.graph.nodedefs import node_to_proto
-from toolkit.runtime.targets import StepOptions
+from toolkit.runtime.sessions.targets import StepOptions
 
 
 class MasterSession:
-    """What `toolkit.runtime.targets.Remote` asks for, over the MasterService.
+    """What `toolkit.runtime.sessions.targets.Remote` asks for, over the MasterService.
 
     Args:
         calls: to the master; closed with the session.

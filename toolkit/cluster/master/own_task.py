@@ -14,7 +14,7 @@ from toolkit.kernels.device_memory import MemoryStatistics
 from toolkit.policy.access import Access
 from toolkit.policy.check import check_graph
 from toolkit.runtime.probes.base import Manner, Probe, manner_of
-from toolkit.runtime.rendezvous import Receiver
+from toolkit.runtime.steps.rendezvous import Receiver
 from toolkit.runtime.workers.base import Registered, Worker
 
 

@@ -26,7 +26,7 @@ from toolkit.passes.client_graph import CLIENT
 from toolkit.runtime.device_threads import start
 from toolkit.runtime.devices import Device
 from toolkit.runtime.probes.base import Probe, hearer
-from toolkit.runtime.rendezvous import Receiver
+from toolkit.runtime.steps.rendezvous import Receiver
 from toolkit.runtime.workers.base import Registered
 
 _CLIENT_KEY = f"{CLIENT};"

@@ -13,7 +13,7 @@ from toolkit.cluster.master.master import Master
 from toolkit.cluster.master.session import ClusterSession
 from toolkit.cluster.rpc import services, statuses, tensors
 from toolkit.errors import CancelledError, GraphmillError, InvalidArgumentError, UnavailableError, UnimplementedError
-from toolkit.runtime.cancellation import CancellationManager
+from toolkit.runtime.steps.cancellation import CancellationManager
 
 #: callables that one session has at once
 MOST_CALLABLES = 10_000

@@ -13,12 +13,12 @@ from schemas import config_pb2, graph_pb2
 from toolkit.errors import AbortedError, GraphmillError, OpError, ResourceExhaustedError
 from toolkit.graph.graph import Graph
 from toolkit.policy.rules import Policy
-from toolkit.runtime.cancellation import CancellationManager
-from toolkit.runtime.compiled import CompiledStep
 from toolkit.runtime.devices import Device
 from toolkit.runtime.probes.base import Probe
 from toolkit.runtime.session import Session
-from toolkit.runtime.under_way import StepUnderWay
+from toolkit.runtime.steps.cancellation import CancellationManager
+from toolkit.runtime.steps.compiled import CompiledStep
+from toolkit.runtime.steps.under_way import StepUnderWay
 from toolkit.runtime.workers.base import Environment, Worker
 
 #: bytes that all GraphDefs of a session take together: what one message of a worker can hold

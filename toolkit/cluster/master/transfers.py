@@ -14,7 +14,7 @@ from toolkit.graph.graph import Graph
 from toolkit.graph.node import Node
 from toolkit.passes.client_graph import feed_key, fetch_key
 from toolkit.passes.partition import RECV_OPS, SEND_OPS
-from toolkit.runtime.rendezvous import make_key
+from toolkit.runtime.steps.rendezvous import make_key
 
 
 @dataclass(frozen=True, slots=True)

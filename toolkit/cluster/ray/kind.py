@@ -1,4 +1,4 @@
-"""Targets of the form ray and ray://HOST:PORT, as `toolkit.runtime.targets` asks for them.
+"""Targets of the form ray and ray://HOST:PORT, as `toolkit.runtime.sessions.targets` asks for them.
 
 The tasks of the cluster are those that `graphmill run --cluster` names, or of `ConfigProto.cluster_def`, or of
 TF_CONFIG; else there is one, /job:worker/task:0. Sessions of the process with the same target and cluster share its

@@ -9,8 +9,8 @@ from toolkit.cluster.ray.actor import ActorSettings
 from toolkit.formats.cluster import Cluster, Task, read_cluster
 from toolkit.graph import plugins
 from toolkit.graph.device import DeviceSpec
-from toolkit.runtime.options import RunOptions
-from toolkit.runtime.trust import policy_of
+from toolkit.runtime.jobs.options import RunOptions
+from toolkit.runtime.jobs.trust import policy_of
 
 
 def cluster_of(options: RunOptions) -> Cluster:

@@ -15,11 +15,11 @@ from toolkit.errors import CancelledError, OpError
 from toolkit.graph.graph import Graph
 from toolkit.graph.node import Node, Output
 from toolkit.policy.rules import Policy
-from toolkit.runtime.compiled import CompiledStep
 from toolkit.runtime.devices import Device
 from toolkit.runtime.probes.base import Probe
 from toolkit.runtime.session import Session
-from toolkit.runtime.targets import StepOptions
+from toolkit.runtime.sessions.targets import StepOptions
+from toolkit.runtime.steps.compiled import CompiledStep
 from toolkit.runtime.workers.base import Environment, Worker
 
 #: feeds, fetches and targets of a step
@@ -64,7 +64,7 @@ class ActorSession(Session):
 
 
 class RaySession:
-    """What `toolkit.runtime.targets.Remote` asks for, over an engine's actors.
+    """What `toolkit.runtime.sessions.targets.Remote` asks for, over an engine's actors.
 
     Args:
         engine: has the actors; it outlives the session, and so do variables.

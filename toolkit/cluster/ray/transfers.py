@@ -13,7 +13,7 @@ import numpy as np
 from toolkit.cluster.ray.answers import begin, checked
 from toolkit.errors import InternalError, NotFoundError, OpError, UnimplementedError
 from toolkit.kernels.cpu.memory import addresses
-from toolkit.runtime.rendezvous import Receiver
+from toolkit.runtime.steps.rendezvous import Receiver
 
 #: where arrays begin that are no tensors of an arena (ARCHITECTURE.md, on guards)
 _ALIGNMENT = 16

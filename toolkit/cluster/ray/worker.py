@@ -17,7 +17,7 @@ from toolkit.kernels.context import DEAD
 from toolkit.kernels.device_memory import MemoryStatistics
 from toolkit.passes.client_graph import CLIENT
 from toolkit.runtime.probes.base import Probe, hearer
-from toolkit.runtime.rendezvous import Receiver
+from toolkit.runtime.steps.rendezvous import Receiver
 from toolkit.runtime.workers.base import Registered
 
 _CLIENT_KEY = f"{CLIENT};"

@@ -22,12 +22,12 @@ from toolkit.graph.graph import Graph
 from toolkit.kernels import registry
 from toolkit.policy.access import Access
 from toolkit.policy.check import check_graph
-from toolkit.runtime.cancellation import CancellationManager
 from toolkit.runtime.devices import Device
-from toolkit.runtime.inter_op import InterOpPool
+from toolkit.runtime.executors.inter_op import InterOpPool
 from toolkit.runtime.probes.base import Probe
-from toolkit.runtime.resources import ResourceManager
-from toolkit.runtime.step import DeviceStep
+from toolkit.runtime.steps.cancellation import CancellationManager
+from toolkit.runtime.steps.resources import ResourceManager
+from toolkit.runtime.steps.step import DeviceStep
 from toolkit.runtime.workers.base import Environment
 from toolkit.runtime.workers.local import LocalWorker
 from toolkit.runtime.workers.peers import Sender

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from toolkit.errors import AbortedError, InternalError, OpError, UnavailableError
-from toolkit.runtime.rendezvous import Receiver
+from toolkit.runtime.steps.rendezvous import Receiver
 from toolkit.runtime.workers.peers import PeerRendezvous, Sender
 
 if TYPE_CHECKING:

@@ -32,11 +32,11 @@ from toolkit.limits.limits import Limits
 from toolkit.limits.process import physical_memory
 from toolkit.policy.access import Access
 from toolkit.policy.rules import Policy
-from toolkit.runtime.cancellation import CancellationManager
 from toolkit.runtime.devices import Device, local_devices, require_devices
-from toolkit.runtime.inter_op import InterOpPool
-from toolkit.runtime.rendezvous import Receiver
-from toolkit.runtime.resources import DEFAULT_CONTAINER, ResourceManager
+from toolkit.runtime.executors.inter_op import InterOpPool
+from toolkit.runtime.steps.cancellation import CancellationManager
+from toolkit.runtime.steps.rendezvous import Receiver
+from toolkit.runtime.steps.resources import DEFAULT_CONTAINER, ResourceManager
 from toolkit.runtime.workers.peers import Sender
 
 

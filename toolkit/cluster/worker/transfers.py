@@ -19,7 +19,7 @@ from toolkit.cluster.rpc.server import is_loopback
 from toolkit.cluster.worker.step_logs import StepLogs
 from toolkit.errors import CancelledError, GraphmillError, OpError, UnavailableError, UsageError, did_you_mean
 from toolkit.passes.partition import COMPRESSIONS
-from toolkit.runtime.rendezvous import Receiver
+from toolkit.runtime.steps.rendezvous import Receiver
 
 _RAW = ("RecvTensor",)
 #: large tensors that come from one task at one time, so that a slow one holds up no other

@@ -1,4 +1,4 @@
-"""Which programs may have to wait for another step: they take no turn on the processors (`toolkit.runtime.turns`)."""
+"""Which programs may have to wait for another step: they take no turn on the processors (`runtime.steps.turns`)."""
 
 from __future__ import annotations
 

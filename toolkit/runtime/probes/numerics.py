@@ -84,7 +84,7 @@ class NumericsProbe:
 
     Args:
         per_node: nodes run one by one; else only where a value of a compiled function is not finite
-            (`toolkit.runtime.checked`).
+            (`toolkit.runtime.executors.checked`).
     """
 
     def __init__(self, *, per_node: bool = False):

@@ -19,7 +19,7 @@ from typing import Any, cast
 
 from toolkit.errors import UsageError
 from toolkit.formats.io import write_atomic
-from toolkit.runtime.options import RunOptions
+from toolkit.runtime.jobs.options import RunOptions
 from toolkit.runtime.shards.files import Shard
 
 NAME = "manifest.json"

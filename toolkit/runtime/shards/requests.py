@@ -1,7 +1,7 @@
 """`graphmill run MODEL --feed x=requests/*.npz --fetch y --coalesce N --out DIR` as one call.
 
 Every file that fits is a request, as a server would have it, and gets a file of results. They are read in the order of
-their names while steps run; what waits is put together, up to N examples a step (`toolkit.runtime.coalescing`), and
+their names while steps run; what waits is put together, up to N examples a step (`runtime.sessions.coalescing`), and
 results are written in the same order. Results that are there are not computed again (`manifest`).
 """
 
@@ -18,15 +18,15 @@ from toolkit.formats import array_output
 from toolkit.graph.graph import Graph
 from toolkit.graph.infer import infer
 from toolkit.graph.node import Output
-from toolkit.runtime.coalescing import Coalescer
-from toolkit.runtime.feeds import feed_array
-from toolkit.runtime.fetches import Fetches
-from toolkit.runtime.job import Job
-from toolkit.runtime.loading import load
-from toolkit.runtime.option_checks import check_request_options
-from toolkit.runtime.options import RunOptions
-from toolkit.runtime.run_request import request_of
+from toolkit.runtime.jobs.job import Job
+from toolkit.runtime.jobs.loading import load
+from toolkit.runtime.jobs.option_checks import check_request_options
+from toolkit.runtime.jobs.options import RunOptions
+from toolkit.runtime.jobs.wishes import request_of
 from toolkit.runtime.session import Session
+from toolkit.runtime.sessions.coalescing import Coalescer
+from toolkit.runtime.sessions.feeds import feed_array
+from toolkit.runtime.sessions.fetches import Fetches
 from toolkit.runtime.shards.files import find_shards, split_feeds
 from toolkit.runtime.shards.manifest import Entry, Manifest, described
 from toolkit.runtime.shards.reading import read_source

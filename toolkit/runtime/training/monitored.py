@@ -18,11 +18,11 @@ from toolkit.errors import (
 )
 from toolkit.kernels.queues.barrier import Barrier
 from toolkit.kernels.queues.base import QueueResource
-from toolkit.runtime.coordinator import Coordinator
 from toolkit.runtime.probes.base import Probe, Probes
-from toolkit.runtime.queue_runner import start_queue_runners
 from toolkit.runtime.session import Session
+from toolkit.runtime.training.coordinator import Coordinator
 from toolkit.runtime.training.hooks.base import Hook, RunArgs, RunContext
+from toolkit.runtime.training.queue_runner import start_queue_runners
 from toolkit.runtime.training.scaffold import Scaffold
 
 #: how long threads that fill queues have to end

@@ -13,7 +13,7 @@ from toolkit.formats.collections import variable_def
 from toolkit.graph.metagraph import GraphKeys, MetaGraph
 from toolkit.graph.node import Node, Output
 from toolkit.graph.tensorref import parse_tensor
-from toolkit.runtime.saver import Saver
+from toolkit.runtime.saving.saver import Saver
 from toolkit.runtime.session import Session
 
 

@@ -15,12 +15,12 @@ from toolkit.compiler.settings import Settings
 from toolkit.graph.graph import Graph
 from toolkit.kernels.device_memory import MemoryStatistics
 from toolkit.policy.access import Access
-from toolkit.runtime.cancellation import CancellationManager
 from toolkit.runtime.devices import Device
-from toolkit.runtime.inter_op import InterOpPool
+from toolkit.runtime.executors.inter_op import InterOpPool
 from toolkit.runtime.probes.base import Probe
-from toolkit.runtime.rendezvous import LocalRendezvous, Receiver
-from toolkit.runtime.resources import ResourceManager
+from toolkit.runtime.steps.cancellation import CancellationManager
+from toolkit.runtime.steps.rendezvous import LocalRendezvous, Receiver
+from toolkit.runtime.steps.resources import ResourceManager
 from toolkit.runtime.workers.peers import Sender
 
 

@@ -25,21 +25,21 @@ from toolkit.passes.bring_near import bring_near
 from toolkit.passes.client_graph import feed_key, fetch_key
 from toolkit.passes.memory_types import MemoryTypes
 from toolkit.passes.partition import by_device, split
-from toolkit.runtime.barrier import run_together
-from toolkit.runtime.chain import Chain
-from toolkit.runtime.device_executor import DeviceExecutor
 from toolkit.runtime.devices import Device
-from toolkit.runtime.executor import Executor, make_executor
-from toolkit.runtime.functions import FunctionRuntime
-from toolkit.runtime.planned import CompiledExecutor
+from toolkit.runtime.executors.chain import Chain
+from toolkit.runtime.executors.choice import Executor, make_executor
+from toolkit.runtime.executors.on_devices import DeviceExecutor
+from toolkit.runtime.executors.planned import CompiledExecutor
 from toolkit.runtime.probes.base import Probe
-from toolkit.runtime.rendezvous import LocalRendezvous, Receiver
-from toolkit.runtime.step import DeviceStep
+from toolkit.runtime.steps.barrier import run_together
+from toolkit.runtime.steps.functions import FunctionRuntime
+from toolkit.runtime.steps.rendezvous import LocalRendezvous, Receiver
+from toolkit.runtime.steps.step import DeviceStep
 from toolkit.runtime.workers.base import Environment, Registered
 from toolkit.runtime.workers.peers import PeerRendezvous
 
 if TYPE_CHECKING:
-    from toolkit.runtime.table_kernels import TableKernels
+    from toolkit.runtime.table_steps.kernels import TableKernels
 
 T = TypeVar("T")
 
@@ -244,7 +244,7 @@ class LocalWorker:
 
     def kernels_of(self, graph: Graph) -> TableKernels:
         """Where the kernels of a graph come from that runs on the only device."""
-        from toolkit.runtime.table_kernels import TableKernels  # large graphs alone have such
+        from toolkit.runtime.table_steps.kernels import TableKernels  # large graphs alone have such
 
         found = self._kernels.get(graph)
         if found is None:

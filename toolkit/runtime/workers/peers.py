@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from toolkit.errors import OpError
-from toolkit.runtime.rendezvous import LocalRendezvous, Receiver
+from toolkit.runtime.steps.rendezvous import LocalRendezvous, Receiver
 
 
 class Sender(Protocol):

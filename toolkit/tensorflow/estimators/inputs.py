@@ -18,7 +18,7 @@ from toolkit.client.summaries import summary
 from toolkit.errors import CancelledError, OutOfRangeError
 from toolkit.graph import dtypes
 from toolkit.graph.metagraph import GraphKeys
-from toolkit.runtime.queue_runner import QueueRunner as RuntimeQueueRunner
+from toolkit.runtime.training.queue_runner import QueueRunner as RuntimeQueueRunner
 from toolkit.tensorflow.families.data import queues
 
 _TARGET = "__target_key__"

@@ -12,9 +12,9 @@ from toolkit.cluster.ray.actor import ActorSettings, enter
 from toolkit.cluster.ray.answers import Failure
 from toolkit.errors import UsageError
 from toolkit.formats import array_output
-from toolkit.runtime.loading import load
-from toolkit.runtime.options import RunOptions
-from toolkit.runtime.passes import Passes
+from toolkit.runtime.jobs.loading import load
+from toolkit.runtime.jobs.options import RunOptions
+from toolkit.runtime.jobs.passes import Passes
 from toolkit.runtime.shards.reading import read_source
 
 

@@ -10,10 +10,10 @@ from toolkit.cluster.ray.inference.actor import Work
 from toolkit.cluster.ray.inference.pool import ShardPool
 from toolkit.cluster.ray.run_settings import actor_settings, cluster_of
 from toolkit.errors import UsageError, about_option
-from toolkit.runtime.loading import load
-from toolkit.runtime.option_checks import check_shard_options
-from toolkit.runtime.options import RunOptions
-from toolkit.runtime.request import resolve
+from toolkit.runtime.jobs.loading import load
+from toolkit.runtime.jobs.option_checks import check_shard_options
+from toolkit.runtime.jobs.options import RunOptions
+from toolkit.runtime.jobs.request import resolve
 from toolkit.runtime.shards.files import find_shards, split_feeds
 from toolkit.runtime.shards.manifest import Manifest, described
 

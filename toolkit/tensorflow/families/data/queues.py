@@ -15,7 +15,7 @@ from toolkit.client.math import math_ops
 from toolkit.client.metagraphs.messages import prepended, rename_all, stripped
 from toolkit.errors import OutOfRangeError
 from toolkit.graph import dtypes as types_
-from toolkit.runtime import queue_runner
+from toolkit.runtime.training import queue_runner
 
 
 class QueueBase(queues.Queue):

@@ -170,7 +170,7 @@ def register_session_run_conversion_functions(
     Raises:
         ValueError: that is known of the class already.
     """
-    from toolkit.runtime import conversions
+    from toolkit.runtime.sessions import conversions
 
     conversions.register(
         conversions.Conversion(tensor_type, fetch_function, feed_function, feed_function_for_partial_run)

@@ -24,7 +24,7 @@ from toolkit.formats.model import Model
 from toolkit.graph import dtypes
 from toolkit.graph.metagraph import GraphKeys
 from toolkit.policy.model_files import check_files
-from toolkit.runtime import saved_model as runtime
+from toolkit.runtime.saving import saved_model as runtime
 from toolkit.tensorflow.families.framework import variables
 from toolkit.tensorflow.families.train import saver as savers
 

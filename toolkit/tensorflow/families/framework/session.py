@@ -12,9 +12,9 @@ from typing import Any
 from schemas import config_pb2
 from toolkit.client.construction import context, session_stack
 from toolkit.kernels.device_options import DeviceOptions, parse_visible
-from toolkit.runtime import config_fields
 from toolkit.runtime import session as runtime
-from toolkit.runtime.targets import is_remote
+from toolkit.runtime.sessions import config_fields
+from toolkit.runtime.sessions.targets import is_remote
 from toolkit.tensorflow.families.framework import handles
 
 
@@ -65,7 +65,7 @@ def with_gpus(found: dict[str, Any], config: Any) -> dict[str, Any]:
 
 
 def settings(config: Any) -> dict[str, Any]:
-    """A ConfigProto as the settings of a session; what becomes of each field is in `runtime/config_fields`.
+    """A ConfigProto as the settings of a session; what becomes of each field is in `runtime/sessions/config_fields`.
 
     Raises:
         OpError: a value that cannot be, or that asks for what is refused.

@@ -25,7 +25,7 @@ def py_function(func: Any = None, inp: Any = None, Tout: Any = None, name: Any =
 
 
 def _immediate(func: Any, inp: Any, Tout: Any, name: Any = None) -> Any:
-    from toolkit.runtime.immediate import immediate_function
+    from toolkit.runtime.sessions.immediate import immediate_function
 
     types = [as_dtype(each) for each in (Tout if isinstance(Tout, list | tuple) else [Tout])]
     given = [each if hasattr(each, "dtype") else convert_to_tensor(each) for each in inp]

@@ -8,7 +8,7 @@ import functools
 from typing import Any
 
 from toolkit.errors import OutOfRangeError
-from toolkit.runtime import coordinator
+from toolkit.runtime.training import coordinator
 
 
 class Coordinator(coordinator.Coordinator):

@@ -18,7 +18,7 @@ from toolkit.client.variables.creation import Variable
 from toolkit.formats.bundle import state as states
 from toolkit.formats.bundle.folder import remove_checkpoint
 from toolkit.graph import dtypes
-from toolkit.runtime import object_checkpoints as runtime
+from toolkit.runtime.saving import object_checkpoints as runtime
 from toolkit.tensorflow.deprecation import log
 
 _SECONDS_PER_HOUR = 3600.0

@@ -27,8 +27,8 @@ from toolkit.formats.message import serialize
 from toolkit.formats.metagraph import strip_defaults
 from toolkit.formats.model import read_model, to_message
 from toolkit.graph.metagraph import GraphKeys, MetaGraph
-from toolkit.runtime import saver as runtime
 from toolkit.runtime import session as runtime_session
+from toolkit.runtime.saving import saver as runtime
 from toolkit.tensorflow.deprecation import log
 
 #: where a graph keeps the SaverDefs of its savers, in the order in which they were made

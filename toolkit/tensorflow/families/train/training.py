@@ -67,7 +67,7 @@ def start_queue_runners(
     sess: Any = None, coord: Any = None, daemon: bool = True, start: bool = True, collection: str = "queue_runners"
 ) -> list[Any]:
     """The threads of all queue runners of the session's graph."""
-    from toolkit.runtime.queue_runner import QueueRunner
+    from toolkit.runtime.training.queue_runner import QueueRunner
 
     session: Any = session_stack.get_default_session() if sess is None else sess
     if session is None:

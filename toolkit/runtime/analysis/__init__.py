@@ -1,0 +1,1 @@
+"""Runs that look at models: two compared, one verified, ranges measured."""

@@ -1,0 +1,1 @@
+"""`graphmill run` as calls: its options, requests, feeds, hooks, probes and reports."""

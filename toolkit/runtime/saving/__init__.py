@@ -1,0 +1,1 @@
+"""What a session's state is saved to and restored from: checkpoints, SavedModels, objects."""
