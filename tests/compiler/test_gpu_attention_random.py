@@ -18,26 +18,31 @@ from toolkit.runtime.session import Session
 
 pytest.importorskip("llvmlite")
 ops = gm.ops
-_SEEDS = range(24)
+_SEEDS, _MORE_SEEDS = range(24), range(24, 400)
 #: float16 has no numbers for shares below 6e-8, which no rounding explains
 _PRECISIONS = ("tf32", "bf16", "f32")
 
 
+_MASKS = (
+    "", "causal", "late", "keys", "heads", "chosen", "gpt2", "both", "less", "chosen keys", "chosen inverse",
+    "late gpt2", "alibi", "windows", "three", "nothing",
+)  # fmt: skip
+
+
 def _masked(rng: np.random.Generator, scores: Any, sizes: tuple[int, int, int, int]) -> Any:
-    """Scores with one of many masks, causal ones among them; now and then two."""
+    """Scores with one of many masks, causal ones among them; now and then several, or behind a change of shape."""
     images, heads, rows, keys = sizes
     seen = np.tri(rows, keys, dtype=bool)
     low = float(rng.choice(np.array([-1e9, -1e10, -1e4, float(np.finfo(np.float32).min)])))
-    kind = rng.choice(["", "causal", "late", "keys", "heads", "chosen", "gpt2", "fed later", "both"])
-    match kind:
+    there = rng.random((images, 1, 1, keys)) < 0.7
+    there[..., 0] = True
+    match rng.choice(_MASKS):
         case "causal":
             return scores + gm.constant(np.where(seen, 0, low).astype(np.float32))
         case "late":
             late = np.tri(rows, keys, max(keys - rows, 0), dtype=bool)
             return gm.constant(np.where(late, 0, low).astype(np.float32)) + scores
         case "keys":
-            there = rng.random((images, 1, 1, keys)) < 0.7
-            there[..., 0] = True
             return scores + gm.constant(np.where(there, 0, low).astype(np.float32))
         case "heads":
             return scores + gm.constant(normal(heads, 1, keys, seed=5))
@@ -46,6 +51,30 @@ def _masked(rng: np.random.Generator, scores: Any, sizes: tuple[int, int, int, i
         case "gpt2":
             factor = gm.constant(seen.astype(np.float32))
             return scores * factor - gm.constant(np.float32(-low)) * (1 - factor)
+        case "less":
+            return scores - gm.constant(np.where(there, 0, -low).astype(np.float32))
+        case "chosen keys":
+            return ops.select_v2(gm.constant(there), scores, gm.constant(np.float32(low)))
+        case "chosen inverse":
+            hidden = gm.constant(np.broadcast_to(~there, (images, 1, rows, keys)).copy())
+            return ops.select_v2(hidden, gm.constant(np.float32(low)), scores) * np.float32(0.5)
+        case "late gpt2":
+            late = np.tri(rows, keys, max(keys - rows, 0)).astype(np.float32)
+            return scores * gm.constant(late) - gm.constant(np.float32(-low)) * (1 - gm.constant(late))
+        case "alibi":
+            slopes = np.arange(1, heads + 1, dtype=np.float32).reshape(-1, 1, 1) / heads
+            far = (np.arange(keys)[None] - np.arange(rows)[:, None]).astype(np.float32)
+            return scores + gm.constant(slopes * far) + gm.constant(np.where(seen, 0, low).astype(np.float32))
+        case "windows":
+            bias = scores + gm.constant(normal(heads, rows, keys, seed=6))
+            split = gm.reshape(bias, [1, images, heads, rows, keys])
+            apart = np.where(np.broadcast_to(there, (images, 1, rows, keys)), 0, -100).astype(np.float32)
+            return gm.reshape(split + gm.constant(apart[None]), [images, heads, rows, keys])
+        case "three":
+            every = [gm.constant(normal(*shape, seed=7)) for shape in ((keys,), (rows, 1), (heads, 1, 1))]
+            return ((scores + every[0]) * np.float32(0.5) - every[1]) + every[2]
+        case "nothing":
+            return scores + gm.constant(np.zeros((rows, keys), np.float32))
         case "both":
             there = np.where(rng.random((images, 1, 1, keys)) < 0.8, 0, -3).astype(np.float32)
             return (scores + gm.constant(np.where(seen, 0, low).astype(np.float32))) + gm.constant(there)
@@ -57,7 +86,9 @@ def _case(seed: int) -> tuple[Callable[[Any], list[Any]], np.ndarray]:
     rng = np.random.default_rng(seed)
     images, heads, rows = (int(rng.choice(each)) for each in ([1, 2, 3], [1, 2], [1, 5, 17, 33]))
     keys = rows if rng.random() < 0.6 else int(rng.choice([1, 4, 35]))
-    size, value_size = (int(rng.choice([8, 16, 16, 20, 24])) for _ in range(2))
+    size, value_size = (int(rng.choice([8, 16, 16, 20, 24, 24, 40, 64, 80])) for _ in range(2))
+    if rng.random() < 0.1:
+        heads, size, value_size = 1, *(int(rng.choice([96, 128, 144, 160, 256, 200])) for _ in range(2))
     learning, scale = rng.random() < 0.6, size**-0.5
     width = heads * size
     x = normal(images * rows, width, seed=seed)
@@ -111,6 +142,16 @@ def _fake() -> Iterator[None]:
 
 @pytest.mark.parametrize("seed", _SEEDS)
 def test_values(seed: int) -> None:
+    _check(seed)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("seed", _MORE_SEEDS)
+def test_values_of_more_seeds(seed: int) -> None:
+    _check(seed)
+
+
+def _check(seed: int) -> None:
     build, x = _case(seed)
     precision = _PRECISIONS[seed % len(_PRECISIONS)]
     with gm.Graph().as_default() as graph:

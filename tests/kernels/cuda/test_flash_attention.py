@@ -34,6 +34,10 @@ CASES = {
     "float16": Case("float16", (1, 2, 70, 45, 24, 64), order="brhc", keeps=1),
     "float16, odd sizes": Case("float16", (1, 2, 33, 40, 17, 19), mask="rows", causal=True),
     "float16, gaps": Case("float16", (1, 1, 20, 70, 80, 96), gap=8),
+    "float32, in two parts": Case("float32", (1, 2, 40, 35, 256, 160), mask="keys", keeps=2),
+    "float32, long keys": Case("float32", (1, 1, 20, 35, 144, 64), order="bhcr", keeps=1),
+    "bfloat16, in two parts": Case("bfloat16", (1, 2, 70, 35, 192, 256), order="brhc", causal=True, keeps=2),
+    "float16, long values, gaps": Case("float16", (1, 1, 20, 40, 64, 144), gap=3, mask="all"),
 }  # fmt: skip
 
 
@@ -119,6 +123,7 @@ def test_one_launch_reads_queries_once_and_keys_for_each_block() -> None:
 def test_where_there_is_a_kernel() -> None:
     assert takes_sizes("bfloat16", 64, MOST_SIZE, tf32=False) and takes_sizes("float32", 16, 80, tf32=True)
     assert not takes_sizes("float32", 64, 64, tf32=False)
+    assert not takes_sizes("float16", 64, MOST_SIZE - 1, tf32=False)  # no two parts are multiples of eight
     assert not takes_sizes("float16", 64, MOST_SIZE + 1, tf32=False) and not takes_sizes("float16", 8, 64, tf32=True)
 
 
@@ -176,3 +181,17 @@ def test_assembled_into_registers(number: str, size: int, capability: tuple[int,
         assert found.shared <= kernel.shared_bytes + 64  # the assembler may align it
         if shape.format.joined:  # 16 bytes at once
             assert "ld.global.nc.v4" in text and "st.shared.v4" in text
+
+
+@pytest.mark.parametrize("capability", CAPABILITIES, ids=str)
+@pytest.mark.parametrize("number", ["float", "bfloat", "half"])
+def test_values_in_two_parts_are_assembled(number: str, capability: tuple[int, int]) -> None:
+    """Heads of 256 numbers: all of 16 bits is in registers, and of TF32 but a few words, once for each tile."""
+    for mask in (MaskShape(), MaskShape("float", rows=(True, False, False))):
+        shape = FlashShape(
+            TileFormat(number, True), number, 256, 128, 16, 4, 1, True, mask, True, 2, "i32", 2, number != "float"
+        )  # fmt: skip
+        kernel = flash_kernel(shape)
+        found = assembled(ptx.write(kernel, capability), capability)
+        assert found.local <= 64, (shape, found)
+        assert kernel.shared_bytes <= 48 << 10  # what a kernel has without asking for more

@@ -133,6 +133,10 @@ CASES = {
     "float16": Case("float16", (1, 2, 70, 45, 24, 64), order="brhc", keeps=1),
     "float16, odd sizes": Case("float16", (1, 2, 33, 40, 17, 19), mask="rows", causal=True, keeps=2),
     "float16, gaps": Case("float16", (1, 1, 20, 70, 80, 96), gap=8, keeps=2),
+    "float32, in parts": Case("float32", (1, 2, 33, 20, 256, 160), mask="keys", keeps=2),
+    "float32, long keys, columns first": Case("float32", (1, 1, 20, 35, 144, 64), order="bhcr", causal=True, keeps=2),
+    "bfloat16, in parts": Case("bfloat16", (1, 2, 40, 35, 192, 256), order="brhc", causal=True, keeps=2),
+    "float16, long values, gaps": Case("float16", (1, 1, 20, 40, 64, 144), gap=3, mask="all", keeps=1),
 }  # fmt: skip
 
 
@@ -249,3 +253,18 @@ def test_assembled_into_registers(size: int, number: str, capability: tuple[int,
             assert found.local <= 8, (shape, found)
             assert found.shared <= kernel.shared_bytes + 64  # the assembler may align it
             assert 2 * found.shared <= 100 << 10  # of a multiprocessor; those of compute capability 8.6 have least
+
+
+@pytest.mark.parametrize("capability", CAPABILITIES, ids=str)
+@pytest.mark.parametrize("number", ["float", "bfloat"])
+def test_parts_of_long_rows_are_assembled(number: str, capability: tuple[int, int]) -> None:
+    """Of 16 bits all is in registers; of TF32 at most both factors, 128 words each, are in a thread's memory."""
+    for results in (("dq",), ("dk",), ("dv",)):
+        shape = replace(
+            _MASKED, results=results, format=TileFormat(number, True), made=(number,), depth=256, width=256, tile=16,
+            chunks=2, held=number != "float",
+        )  # fmt: skip
+        kernel = gradient_kernel(shape)
+        found = assembled(ptx.write(kernel, capability), capability)
+        assert found.local <= (8 if number == "bfloat" else 4 * 2 * 128), (shape, found)
+        assert kernel.shared_bytes <= 48 << 10  # what a kernel has without asking for more

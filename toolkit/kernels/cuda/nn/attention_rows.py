@@ -14,7 +14,7 @@ from typing import cast
 from toolkit.kernels.cpu.native import functions
 from toolkit.kernels.cpu.native.code import Lanes
 from toolkit.kernels.cuda.nn.attention_memory import UnderScores, pack
-from toolkit.kernels.cuda.nn.attention_tiles import Fragments
+from toolkit.kernels.cuda.nn.attention_tiles import Fragments, LeftFactors
 from toolkit.kernels.cuda.simt.builder import KernelBuilder
 from toolkit.kernels.cuda.simt.ir import Value
 from toolkit.kernels.cuda.simt.matrix import SUMS
@@ -54,7 +54,7 @@ class OnlineRows:
     """Sixteen rows of a warp.
 
     Args:
-        left: the queries as left factors, for each step along a row.
+        left: the queries.
         first: the first row.
         columns: how many eights of numbers a value has.
 
@@ -64,7 +64,7 @@ class OnlineRows:
         sums: of values times exponentials, for each eight columns.
     """
 
-    def __init__(self, k: KernelBuilder, at: Fragments, left: Sequence[Sequence[Value]], first: Lanes, columns: int):
+    def __init__(self, k: KernelBuilder, at: Fragments, left: LeftFactors, first: Lanes, columns: int):
         self._k, self._at, self.left = k, at, left
         self.rows = [k.add(k.add(first, at.group), k.number(add, first.type)) for add in (0, 8)]
         zero = k.number(0.0, "float")

@@ -17,6 +17,7 @@ from toolkit.kernels.cpu.native.code import Lanes
 from toolkit.kernels.cuda.nn.attention_memory import HIGH, LOW, RowSource, TileFormat, up
 from toolkit.kernels.cuda.simt.builder import KernelBuilder
 from toolkit.kernels.cuda.simt.ir import WARP, KernelBuffer, Value
+from toolkit.kernels.cuda.simt.matrix import SUMS
 
 #: where words go in shared memory, the words, and whether the thread has any (None: it has)
 _Share: TypeAlias = tuple[Lanes, Sequence[Lanes], Value | None]
@@ -38,23 +39,54 @@ class Fragments:
         self.warp: Value = k.convert(k.binary("lshr", k.thread, k.number(5, "i32")), index)
 
 
-def left_fragments(k: KernelBuilder, at: Fragments, source: RowSource, first: Lanes, format: TileFormat,
-                   size: int) -> list[list[Value]]:  # fmt: skip
-    """Sixteen rows from `first` on as left factors: for each step along a row the four registers."""
-    index = first.type
-    rows = [k.add(k.add(first, at.group), k.number(add, index)) for add in (0, 8)]
-    found: list[list[Value]] = []
-    for step in range(up(size, format.kind.depth) // format.kind.depth):
+class LeftFactors:
+    """Sixteen rows from `first` on as left factors: for each step along a row the four registers.
+
+    Args:
+        held: they stay in registers; else they are read anew, from a cache, each time somebody asks: of long rows of
+            TF32 numbers, registers have no room.
+    """
+
+    def __init__(
+        self, k: KernelBuilder, at: Fragments, source: RowSource, first: Lanes, format: TileFormat, size: int, *,
+        held: bool,
+    ):  # fmt: skip
+        self._k, self._at, self._source, self._format = k, at, source, format
+        self._rows = [k.add(k.add(first, at.group), k.number(add, first.type)) for add in (0, 8)]
+        self.steps = up(size, format.kind.depth) // format.kind.depth
+        self._held = [self._read(step) for step in range(self.steps)] if held else []
+
+    def step(self, step: int) -> list[Value]:
+        """The registers of a step."""
+        return self._held[step] if self._held else self._read(step)
+
+    def _read(self, step: int) -> list[Value]:
+        k, at, format, source = self._k, self._at, self._format, self._source
+        index = at.inside.type
         if format.number == "float":
             count = 2 if format.joined else 1
             groups = [k.add(k.mul(at.inside, k.number(2 // count, index)), k.number(step * 8 // count + i, index))
                       for i in range(2 // count)]  # fmt: skip
-            each = [[word for group in groups for word in source.words(row, group, count)] for row in rows]
+            each = [[word for group in groups for word in source.words(row, group, count)] for row in self._rows]
         else:
             groups = [k.add(at.inside, k.number(8 * step + 4 * half, index)) for half in range(2)]
-            each = [[source.words(row, group, 1)[0] for group in groups] for row in rows]
-        found.append([each[0][0], each[1][0], each[0][1], each[1][1]])
-    return found
+            each = [[source.words(row, group, 1)[0] for group in groups] for row in self._rows]
+        return [each[0][0], each[1][0], each[0][1], each[1][1]]
+
+
+def products(
+    k: KernelBuilder, at: Fragments, kind: str, lefts: Sequence[LeftFactors], tile: KeyTile | BothTile, columns: int
+) -> list[list[list[Value]]]:
+    """Left factors by a tile: of each for each eight of its rows the four sums of a thread."""
+    zero = k.number(0.0, "float")
+    sums: list[list[Sequence[Lanes]]] = [[[zero] * SUMS for _ in range(columns)] for _ in lefts]
+    for step in range(lefts[0].steps):
+        own = [left.step(step) for left in lefts]
+        for column in range(columns):
+            right = tile.fragment(at, column, step)
+            for number, each in enumerate(own):
+                sums[number][column] = k.multiply_matrices(kind, each, right, sums[number][column])
+    return [[[value for value in each if isinstance(value, Value)] for each in found] for found in sums]
 
 
 class KeyTile:

@@ -17,11 +17,11 @@ from dataclasses import dataclass
 from toolkit.kernels.cpu.native.code import Lanes
 from toolkit.kernels.cuda.nn.attention_memory import KIND_OF, MaskShape, RowSource, RowTarget, TileFormat, UnderScores
 from toolkit.kernels.cuda.nn.attention_rows import OnlineRows
-from toolkit.kernels.cuda.nn.attention_tiles import Fragments, KeyTile, ValueTile, left_fragments
+from toolkit.kernels.cuda.nn.attention_tiles import Fragments, KeyTile, LeftFactors, ValueTile, products
 from toolkit.kernels.cuda.nn.common import place, split
 from toolkit.kernels.cuda.simt.builder import KernelBuilder
-from toolkit.kernels.cuda.simt.ir import WARP, KernelBuffer, SimtKernel
-from toolkit.kernels.cuda.simt.matrix import ROWS, SUMS
+from toolkit.kernels.cuda.simt.ir import WARP, KernelBuffer, SimtKernel, Value
+from toolkit.kernels.cuda.simt.matrix import ROWS
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class FlashShape:
         format: of queries, keys and values.
         made: the type of the result in memory.
         depth: numbers of a query, and of a key.
-        width: numbers of a value.
+        width: numbers of a value that a block has, one of `chunks` parts of a value.
         keys: of a tile, a multiple of 16.
         warps: of a block.
         stacks: how often a warp has 16 rows.
@@ -42,6 +42,8 @@ class FlashShape:
         keeps: numbers of a row that are written besides: 1, the logarithm of the sum of exponentials of its scores; 2,
             its largest score and the logarithm of the sum of exponentials of scores less that one.
         index: the type of places in tensors.
+        chunks: of more than one, each part of the values has blocks of its own, which compute scores again.
+        held: whether queries stay in registers (`LeftFactors`).
     """
 
     format: TileFormat
@@ -56,6 +58,8 @@ class FlashShape:
     causal: bool
     keeps: int
     index: str
+    chunks: int = 1
+    held: bool = True
 
     @property
     def rows(self) -> int:
@@ -79,8 +83,8 @@ class _Flash:
     def __init__(self, shape: FlashShape):
         self._shape = shape
         name = "_".join([
-            "attention", KIND_OF[shape.format.number], f"{shape.depth}x{shape.width}", f"{shape.rows}x{shape.keys}",
-            *(["causal"] if shape.causal else []), *shape.under.code(),
+            "attention", KIND_OF[shape.format.number], f"{shape.depth}x{shape.width * shape.chunks}",
+            f"{shape.rows}x{shape.keys}", *(["causal"] if shape.causal else []), *shape.under.code(),
         ])  # fmt: skip
         self._k = k = KernelBuilder(name, shape.warps * WARP)
         memory = shape.format.memory
@@ -101,7 +105,11 @@ class _Flash:
         k, shape = self._k, self._shape
         index = shape.index
         tiles = k.div(k.add(self._row_count, k.number(shape.rows - 1, index)), k.number(shape.rows, index))
-        self._batch_head = split(k, k.convert(k.block_index, index), self._heads, tiles)
+        number = k.convert(k.block_index, index)
+        self._chunk: Lanes | None = None
+        if shape.chunks > 1:
+            number, self._chunk = split(k, number, k.number(shape.chunks, index))
+        self._batch_head = split(k, number, self._heads, tiles)
         tile = self._batch_head.pop()
         self._at = at = Fragments(k, index)
         self._key_tile = KeyTile(k, "key_tile", shape.format, shape.keys, shape.depth)
@@ -112,7 +120,7 @@ class _Flash:
         stacks: list[OnlineRows] = []
         for stack in range(shape.stacks):
             own = k.add(first, k.number(stack * ROWS, index))
-            left = left_fragments(k, at, queries, own, shape.format, shape.depth)
+            left = LeftFactors(k, at, queries, own, shape.format, shape.depth, held=shape.held)
             stacks.append(OnlineRows(k, at, left, own, self._value_tile.columns))
         self._walk(stacks, block_first)
         for stack in stacks:
@@ -137,8 +145,8 @@ class _Flash:
             under = UnderScores(
                 k, shape.under, self._under, self._batch_head, self._steps, (self._row_count, self._key_count)
             )
-            for stack, products in zip(stacks, self._products(stacks), strict=True):
-                stack.take(products, first, self._scale, under, [self._limit(row) for row in stack.rows])
+            for stack, scores in zip(stacks, self._products(stacks), strict=True):
+                stack.take(scores, first, self._scale, under, [self._limit(row) for row in stack.rows])
             self._sum_values(stacks)
 
     def _limit(self, row: Lanes) -> Lanes:
@@ -149,20 +157,10 @@ class _Flash:
         own = k.add(row, k.number(1, row.type))
         return k.select(k.compare("slt", own, self._key_count), own, self._key_count)
 
-    def _products(self, stacks: Sequence[OnlineRows]) -> list[list[list[Lanes]]]:
+    def _products(self, stacks: Sequence[OnlineRows]) -> list[list[list[Value]]]:
         """Queries by keys: of each stack for each eight keys the four sums of a thread."""
-        k, kind = self._k, KIND_OF[self._shape.format.number]
-        zero = k.number(0.0, "float")
-        found: list[list[list[Lanes]]] = [[] for _ in stacks]
-        for column in range(self._shape.keys // 8):
-            sums: list[Sequence[Lanes]] = [[zero] * SUMS for _ in stacks]
-            for step in range(self._key_tile.steps):
-                right = self._key_tile.fragment(self._at, column, step)
-                for number, stack in enumerate(stacks):
-                    sums[number] = k.multiply_matrices(kind, stack.left[step], right, sums[number])
-            for own, each in zip(found, sums, strict=True):
-                own.append(list(each))
-        return found
+        lefts, kind = [stack.left for stack in stacks], KIND_OF[self._shape.format.number]
+        return products(self._k, self._at, kind, lefts, self._key_tile, self._shape.keys // 8)
 
     def _sum_values(self, stacks: Sequence[OnlineRows]) -> None:
         k, kind = self._k, KIND_OF[self._shape.format.number]
@@ -181,21 +179,40 @@ class _Flash:
         results, kept = stack.finish(shape.keeps, self._kept_scale)
         batch, head, row_step, column_step = self._steps["out"]
         start = place(k, self._batch_head, [batch, head])
+        start = self._in_chunk(start, column_step, shape.width // 2 if shape.pairs else None)
         target = RowTarget(k, self._out, start, row_step, column_step, self._row_count, shape.width, pairs=shape.pairs)
         target.store(stack.rows, at.inside, results)
         if self._statistics is None:
             return
         image = k.add(k.mul(self._batch_head[0], self._heads), self._batch_head[1])
         first = k.compare("eq", at.inside, k.number(0, image.type))
+        if self._chunk is not None:
+            first = k.both(first, k.compare("eq", self._chunk, k.number(0, image.type)))
         for row, numbers in zip(stack.rows, kept, strict=True):
             with k.when(k.both(first, k.compare("slt", row, self._row_count))):
                 where = k.mul(k.add(k.mul(image, self._row_count), row), k.number(shape.keeps, image.type))
                 for i, number in enumerate(numbers):
                     k.store(self._statistics, k.add(where, k.number(i, image.type)), number)
 
+    def _in_chunk(self, start: Lanes, column: Lanes, units: int | None) -> Lanes:
+        """Where a block's part of the values begins.
+
+        Args:
+            units: of a part, in what strides count in; None where numbers lie `column` from each other.
+        """
+        k, chunk = self._k, self._chunk
+        if chunk is None:
+            return start
+        if units is None:
+            return k.add(start, k.mul(k.mul(chunk, k.number(self._shape.width, chunk.type)), column))
+        return k.add(start, k.mul(chunk, k.number(units, chunk.type)))
+
     def _source(self, name: str, buffer: KernelBuffer, count: Lanes, size: int) -> RowSource:
         steps, where = self._steps[name], self._batch_head
         if self._group is not None and name in ("k", "v"):
             where = [where[0], self._k.div(where[1], self._group)]
         start = place(self._k, where, steps[:2])
+        if name == "v":
+            format = self._shape.format
+            start = self._in_chunk(start, steps[3], size // format.vector if format.joined else None)
         return RowSource(self._k, self._shape.format, buffer, start, steps[2], steps[3], count, size)

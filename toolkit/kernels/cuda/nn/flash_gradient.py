@@ -22,8 +22,9 @@ from toolkit.kernels.cuda.nn.attention_tiles import (
     BothTile,
     Fragments,
     KeyTile,
+    LeftFactors,
     ValueTile,
-    left_fragments,
+    products,
 )
 from toolkit.kernels.cuda.nn.common import place, split
 from toolkit.kernels.cuda.simt.builder import KernelBuilder, RegisterVariable
@@ -53,6 +54,8 @@ class GradientShape:
         causal: row i takes keys 0 to i.
         keeps: numbers of a row that the attention has left, see `FlashShape`.
         index: the type of places in tensors.
+        chunks: of more than one, each part of the one result's rows has blocks of its own.
+        held: whether own rows stay in registers (`LeftFactors`).
     """
 
     results: tuple[str, ...]
@@ -67,6 +70,8 @@ class GradientShape:
     causal: bool
     keeps: int
     index: str
+    chunks: int = 1
+    held: bool = True
 
     @property
     def by_queries(self) -> bool:
@@ -133,7 +138,11 @@ class _Gradient:
         tiles = k.div(k.add(count, k.number(shape.own - 1, index)), k.number(shape.own, index))
         group = self._group
         heads = self._heads if shape.by_queries or group is None else k.div(self._heads, group)
-        self._batch, head, tile = split(k, k.convert(k.block_index, index), heads, tiles)
+        number = k.convert(k.block_index, index)
+        self._chunk: Lanes | None = None
+        if shape.chunks > 1:
+            number, self._chunk = split(k, number, k.number(shape.chunks, index))
+        self._batch, head, tile = split(k, number, heads, tiles)
         # of queries, and of keys; a block of keys of a group goes through the heads of this
         self._head = head
         self._key_head = k.div(head, group) if shape.by_queries and group is not None else head
@@ -143,16 +152,17 @@ class _Gradient:
         self._own = [k.add(k.add(first, at.group), k.number(add, index)) for add in (0, 8)]
         # each product's own factors: of scores queries or keys, of their gradients' the gradient by results, or values
         near, far = ("q", "d_out") if shape.by_queries else ("k", "v")
-        self._left = left_fragments(k, at, self._source(near), first, shape.format, shape.depth)
+        self._left = LeftFactors(k, at, self._source(near), first, shape.format, shape.depth, held=shape.held)
         differs = "dq" in shape.results or "dk" in shape.results
-        self._far = left_fragments(k, at, self._source(far), first, shape.format, shape.width) if differs else []
+        self._far = None
+        if differs:
+            self._far = LeftFactors(k, at, self._source(far), first, shape.format, shape.width, held=shape.held)
         if shape.by_queries:
             self._rows = [self._row_numbers(row) for row in self._own]
         zero = k.number(0.0, "float")
         sums = {
-            name: [[k.variable(zero) for _ in range(SUMS)] for _ in range(-(-size // 8))]
+            name: [[k.variable(zero) for _ in range(SUMS)] for _ in range(-(-self._part(name) // 8))]
             for name in shape.results
-            if (size := self._size(name))
         }
         if group is None or shape.by_queries:
             self._walk(sums, block_first)
@@ -171,6 +181,10 @@ class _Gradient:
         k, shape = self._k, self._shape
         near, far = ("k", "v") if shape.by_queries else ("q", "d_out")
         near_tile, far_tile = self._tiles(near, far)
+        summed = None if shape.chunks == 1 else far if "dv" in shape.results else near
+        part = None
+        if summed is not None:
+            part = ValueTile(k, "part", shape.format, shape.tile, self._part(shape.results[0]))
         start, end = self._range(block_first)
         under = UnderScores(
             k, shape.under, self._under, (self._batch, self._head), self._steps, (self._row_count, self._key_count)
@@ -178,30 +192,40 @@ class _Gradient:
         with k.loop(start, end, shape.tile) as first:
             k.barrier()  # nobody reads the last tiles any more
             near_tile.fill(self._source(near), first)
-            far_tile.fill(self._source(far), first)
+            if part is not None and summed is not None:
+                part.fill(self._source(summed, chunk=True), first)
+            if summed is None or self._far is not None:
+                far_tile.fill(self._source(far), first)
             numbers = None if shape.by_queries else self._shared_numbers(first)
             k.barrier()
             if numbers is not None:
                 self._rows = self._tile_numbers(numbers)
             shares: list[list[Value]] = []
             slopes: list[list[Value]] = []
-            for column in range(shape.tile // 8):
-                scores = self._product(self._left, near_tile, column)
-                d_shares = self._product(self._far, far_tile, column) if self._far else None
+            all_scores = self._product(self._left, near_tile)
+            all_shares = None if self._far is None else self._product(self._far, far_tile)
+            for column, scores in enumerate(all_scores):
+                d_shares = None if all_shares is None else all_shares[column]
                 one, other = self._column(scores, d_shares, self._places(first, column), column, under)
                 shares.append(one)
                 slopes.append(other)
             for name, target in sums.items():
-                tile = far_tile if name == "dv" else near_tile
+                tile = part or (far_tile if name == "dv" else near_tile)
                 assert not isinstance(tile, KeyTile)
                 self._add(
                     target, shares if name == "dv" else slopes, tile.turned if isinstance(tile, BothTile) else tile
                 )
 
     def _tiles(self, near: str, far: str) -> tuple[KeyTile | BothTile, KeyTile | ValueTile | BothTile]:
-        """Those that are walked along, as right factors of the products that take them."""
+        """Those that are walked along, as right factors of the products that take them.
+
+        Where a result is made in parts, what sums these is a tile of its own, and of "dv" the far one is not read.
+        """
         k, shape = self._k, self._shape
         given = (shape.format, shape.tile)
+        if shape.chunks > 1:
+            tile = KeyTile(k, "near", *given, shape.depth)
+            return tile, KeyTile(k, "far", *given, shape.width) if "dv" not in shape.results else tile
         if shape.by_queries:
             return BothTile(k, "near", *given, shape.depth), KeyTile(k, "far", *given, shape.width)
         if shape.results == ("dv",):
@@ -229,17 +253,11 @@ class _Gradient:
         here = k.add(first, k.mul(self._at.inside, k.number(2, index)))
         return [k.add(here, k.number(8 * column + add, index)) for add in (0, 1)]
 
-    def _product(
-        self, left: Sequence[Sequence[Value]], tile: KeyTile | ValueTile | BothTile, column: int
-    ) -> list[Value]:
-        """Own rows by eight others."""
-        k = self._k
+    def _product(self, left: LeftFactors, tile: KeyTile | ValueTile | BothTile) -> list[list[Value]]:
+        """Own rows by those of a tile: for each eight of these."""
         assert not isinstance(tile, ValueTile)
-        sums: Sequence[Lanes] = [k.number(0.0, "float")] * SUMS
-        for step, own in enumerate(left):
-            right = tile.fragment(self._at, column, step)
-            sums = k.multiply_matrices(KIND_OF[self._shape.format.number], own, right, sums)
-        return [each for each in sums if isinstance(each, Value)]
+        kind = KIND_OF[self._shape.format.number]
+        return products(self._k, self._at, kind, [left], tile, self._shape.tile // 8)[0]
 
     def _column(
         self, scores: Sequence[Value], d_shares: Sequence[Value] | None, others: Sequence[Value], column: int,
@@ -319,6 +337,8 @@ class _Gradient:
             total.set(functools.reduce(k.add, [k.mul(one, other) for one, other in pairs], total.get()))
         dot = beside(k, total.get())
         mine = k.both(k.compare("eq", self._at.inside, k.number(0, index)), k.compare("slt", row, self._row_count))
+        if self._chunk is not None:
+            mine = k.both(mine, k.compare("eq", self._chunk, k.number(0, index)))
         with k.when(mine):
             k.store(self._dots, self._place(row), dot)
         return top, logarithm[0] if logarithm else None, dot
@@ -355,15 +375,36 @@ class _Gradient:
     def _size(self, name: str) -> int:
         return self._shape.width if name in ("dv", "v", "out", "d_out") else self._shape.depth
 
+    def _part(self, name: str) -> int:
+        """Of a row's numbers, how many a block makes."""
+        return self._size(name) // self._shape.chunks
+
+    def _in_chunk(self, start: Lanes, column: Lanes, size: int, unit: int | None) -> Lanes:
+        """Where a block's part of rows begins.
+
+        Args:
+            size: of a part.
+            unit: what strides count in; None where numbers lie `column` from each other.
+        """
+        k, chunk = self._k, self._chunk
+        if chunk is None:
+            return start
+        if unit is None:
+            return k.add(start, k.mul(k.mul(chunk, k.number(size, chunk.type)), column))
+        return k.add(start, k.mul(chunk, k.number(size // unit, chunk.type)))
+
     def _count(self, name: str) -> Lanes:
         return self._row_count if name in ("q", "dq", "out", "d_out") else self._key_count
 
-    def _source(self, name: str) -> RowSource:
-        steps = self._steps[name]
-        start = place(self._k, self._where(name), steps[:2])
+    def _source(self, name: str, *, chunk: bool = False) -> RowSource:
+        """Rows of a tensor, or (`chunk`) the part of them with which a block's part of a result is summed."""
+        format, steps = self._shape.format, self._steps[name]
+        start, size = place(self._k, self._where(name), steps[:2]), self._size(name)
+        if chunk:
+            size //= self._shape.chunks
+            start = self._in_chunk(start, steps[3], size, format.vector if format.joined else None)
         return RowSource(
-            self._k, self._shape.format, self._buffers[name], start, steps[2], steps[3], self._count(name),
-            self._size(name),
+            self._k, format, self._buffers[name], start, steps[2], steps[3], self._count(name), size
         )  # fmt: skip
 
     def _where(self, name: str) -> tuple[Lanes, Lanes]:
@@ -372,10 +413,12 @@ class _Gradient:
 
     def _store(self, name: str, sums: Sequence[Sequence[RegisterVariable]]) -> None:
         k, steps = self._k, self._steps[name]
+        shape, size = self._shape, self._part(name)
+        start = place(k, self._where(name), steps[:2])
+        start = self._in_chunk(start, steps[3], size, 2 if shape.pairs else None)
         target = RowTarget(
-            k, self._made[name], place(k, self._where(name), steps[:2]), steps[2], steps[3], self._count(_BY[name]),
-            self._size(name), pairs=self._shape.pairs,
-        )  # fmt: skip
+            k, self._made[name], start, steps[2], steps[3], self._count(_BY[name]), size, pairs=shape.pairs
+        )
         values = [[each.get() for each in column] for column in sums]
         scale = self._kept_scale if name == "dv" else self._scale
         if scale is not None:

@@ -8,7 +8,15 @@ from typing import Any
 from toolkit.kernels.cuda.nn.attention_memory import TileFormat
 from toolkit.kernels.cuda.nn.common import index_type_of, llvm_type
 from toolkit.kernels.cuda.nn.flash_gradient import GradientShape, gradient_kernel
-from toolkit.kernels.cuda.nn.flash_launch import FlashMasks, Strides, extent_of, is_aligned, lies_in_pairs
+from toolkit.kernels.cuda.nn.flash_launch import (
+    WHOLE_SIZE,
+    FlashMasks,
+    Strides,
+    chunks_of,
+    extent_of,
+    is_aligned,
+    lies_in_pairs,
+)
 from toolkit.kernels.tensors import F32
 
 _WARPS = 4
@@ -41,7 +49,7 @@ def gradient_shapes(
     extents += [extent_of(places[part], own) for part, own in zip(("q", "k", "v"), made_strides, strict=True)]
     extents += [extent_of((batch, heads, rows, keys), own) for own in beside.strides]
     index = index_type_of(max(extents))
-    together = max(size, width) <= _TOGETHER[number]
+    together, long = max(size, width) <= _TOGETHER[number], max(size, width) > WHOLE_SIZE
     kernels = [("dq",), ("dk", "dv")] if together else [("dq",), ("dk",), ("dv",)]
     found: list[GradientShape] = []
     for results in kernels:
@@ -61,6 +69,8 @@ def gradient_shapes(
                 causal,
                 keeps,
                 index,
+                chunks_of(width if results == ("dv",) else size) if long else 1,
+                not long or number != "float",
             )
         )
     return found
@@ -92,6 +102,6 @@ def launch_gradient(
         buffers = [by_name[name] for name in shape.reads] + beside.arrays
         count, blocks = (rows, heads) if shape.by_queries else (keys, heads // beside.group)
         device.launch(
-            gradient_kernel(shape), batch * blocks * -(-count // shape.own), *buffers, statistics, dots,
+            gradient_kernel(shape), batch * blocks * shape.chunks * -(-count // shape.own), *buffers, statistics, dots,
             *(by_name[name] for name in shape.results), heads, rows, keys, scale, *given, *beside.numbers,
         )  # fmt: skip

@@ -13,7 +13,10 @@ from toolkit.kernels.cuda.simt.matrix import ROWS
 
 #: numbers of a query and of a value: with more, sums and queries do not fit into registers; fewer would be filled up
 #: with zeros
-LEAST_SIZE, MOST_SIZE = 16, 128
+LEAST_SIZE, MOST_SIZE = 16, 256
+#: with more, values are taken in two parts, each with a kernel's registers to itself, for which scores are computed
+#: twice; queries of so many floats are read again for each tile. Sizes are multiples of `_PART` then
+WHOLE_SIZE, _PART = 128, 16
 #: with at most so many, a warp has twice 16 rows: what it reads of keys and values is used twice. Where numbers are
 #: loaded one by one, their places take the registers that this needs (24 bytes of them were in memory on sm_100)
 _TWICE = 64
@@ -22,6 +25,7 @@ _KEYS = {
     ("float", True): 32, ("float", False): 32, ("half", True): 32, ("half", False): 64, ("bfloat", True): 32,
     ("bfloat", False): 64,
 }  # fmt: skip
+_LONG_KEYS = 16
 _WARPS = 4
 _ALIGNED = 16  # bytes that are loaded at once
 
@@ -37,7 +41,9 @@ def takes_sizes(dtype: str, size: int, value_size: int, *, tf32: bool) -> bool:
         size, value_size: numbers of a query, and of a value.
         tf32: float32 may be multiplied as TF32; there is no kernel that does it exactly.
     """
-    fits = all(LEAST_SIZE <= each <= MOST_SIZE for each in (size, value_size))
+    fits = all(
+        LEAST_SIZE <= each <= MOST_SIZE and (each <= WHOLE_SIZE or each % _PART == 0) for each in (size, value_size)
+    )
     return fits and (dtype in ("float16", "bfloat16") or (dtype == "float32" and tf32))
 
 
@@ -113,10 +119,11 @@ def flash_shape(
     twice = joined and max(size, value_size) <= _TWICE and rows > _WARPS * ROWS and large >= 2 * processors
     extents = [extent_of(shape, own) for shape, own in zip(shapes, strides, strict=True)]
     extents += [extent_of((batch, heads, rows, keys), own) for own in beside.strides]
+    chunks, long = chunks_of(value_size), max(size, value_size) > WHOLE_SIZE
     return FlashShape(
-        format if joined else TileFormat(number, joined=False), llvm_type(out.dtype), size, value_size,
-        _KEYS[number, twice], _WARPS, 2 if twice else 1, pairs,
-        beside.shape, causal, keeps, index_type_of(max(extents)),
+        format if joined else TileFormat(number, joined=False), llvm_type(out.dtype), size, value_size // chunks,
+        _LONG_KEYS if long else _KEYS[number, twice], _WARPS, 2 if twice else 1, pairs,
+        beside.shape, causal, keeps, index_type_of(max(extents)), chunks, number != "float" or size <= WHOLE_SIZE,
     )  # fmt: skip
 
 
@@ -145,10 +152,15 @@ def launch_flash(
         for number in (*(each // step for each in own[:3]), own[3])
     ]  # fmt: skip
     buffers = [*arrays, *beside.arrays, *([] if statistics is None else [statistics])]
+    blocks = batch * heads * shape.chunks * -(-rows // shape.rows)
     device.launch(
-        flash_kernel(shape), batch * heads * -(-rows // shape.rows), *buffers, heads, rows, keys, scale, *given,
-        *beside.numbers,
+        flash_kernel(shape), blocks, *buffers, heads, rows, keys, scale, *given, *beside.numbers
     )  # fmt: skip
+
+
+def chunks_of(size: int) -> int:
+    """In how many parts the numbers of a row are summed."""
+    return 1 if size <= WHOLE_SIZE else 2
 
 
 def is_aligned(arrays: Sequence[Any], strides: Sequence[Strides], shapes: Sequence[Sequence[int]], vector: int) -> bool:
