@@ -22,9 +22,9 @@ pytest.importorskip("llvmlite")
 pytestmark = pytest.mark.tensorflow
 FORMS: dict[str, Form] = {form.__name__: form for form in (*MODELS, *MORE)}
 #: forms that stay parts, and why: (in inference, in training)
-_OWN, _AXES, _SHARED = "a softmax spelled out", "a softmax of another axis", "keys that a product broadcasts"
+_AXES, _SHARED = "a softmax of another axis", "keys that a product broadcasts"
 APART: dict[str, tuple[str, str]] = {
-    "gpt2": (_OWN, _OWN), "cached": (_OWN, _OWN), "own_softmax": (_OWN, _OWN), "transformer_xl": (_AXES, _AXES),
+    "transformer_xl": (_AXES, _AXES),
     "t5": ("", "the gradient by a bias is that by the scores"), "grouped_products": (_SHARED, _SHARED),
     "grouped_einsum": (_SHARED, _SHARED), "multi_query": (_SHARED, _SHARED),
     "fed_temperature": ("a scale that is fed", "a scale that is fed"), "capped": ("bounded scores", "bounded scores"),

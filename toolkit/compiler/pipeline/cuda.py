@@ -201,7 +201,7 @@ def _gather_updates(block: Block, to: Compilation) -> None:
 
 
 def _has_softmax(block: Block, to: Compilation) -> bool:
-    return any(operation.op == "Softmax" for operation in block.walk())
+    return any(operation.op in ("Softmax", "Exp") for operation in block.walk())
 
 
 #: of blocks that run on NVIDIA GPUs

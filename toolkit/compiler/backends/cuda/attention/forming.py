@@ -26,6 +26,7 @@ from toolkit.compiler.backends.cuda.attention.sides import (
     is_read_in_rows,
     sides_of,
 )
+from toolkit.compiler.backends.cuda.attention.softmaxes import put_softmaxes
 from toolkit.compiler.backends.cuda.fusion.chains import next_of, times_of
 from toolkit.compiler.backends.cuda.layout.moved_axes import backward, is_of_axes, is_turned, through
 from toolkit.compiler.backends.cuda.layout.stored_axes import Axes, packed, transposed
@@ -63,6 +64,7 @@ def form_attention(
     for operation in block.operations:
         for region in operation.regions():
             form_attention(region, refused, changes_variables, wanted, to_device)
+    put_softmaxes(block, refused)
     found = [operation for operation in block if operation.op == "Softmax"]
     if not found:
         return
