@@ -1,9 +1,9 @@
 """A driver that computes nothing and keeps a list of what it was asked: launches as they are compiled, without a GPU.
 
 Memory has addresses and no content; what is copied out is zeros, but for constants, which compilers look at: what was
-copied in and has not been used since. So steps whose course does not depend on numbers in
-the device's memory can be run at their full size at once, and every kernel, library call and copy is known with its
-arguments.
+copied in and has not been used since, and what kernels make of a few such numbers, of which compilers compute shapes.
+So steps whose course does not depend on numbers in the device's memory can be run at their full size at once, and every
+kernel, library call and copy is known with its arguments.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ import numpy as np
 
 from toolkit.kernels.cuda.driver.base import DeviceProperties, OutOfDeviceMemory
 from toolkit.kernels.cuda.libraries.attention import AttentionGradient, library_takes
+from toolkit.kernels.cuda.simt import machine
+from toolkit.kernels.cuda.simt.arithmetic import DTYPES
 from toolkit.kernels.cuda.simt.ir import SIZES, If, KernelBuffer, Operation, SimtKernel, While
 
 #: as `Card.flops` names them
@@ -26,6 +28,8 @@ _NARROW = {"bfloat16": "bf16", "float16": "fp16", "float8_e4m3fn": "fp8"}
 
 #: bytes of a constant that are kept
 _MOST_HELD = 1 << 23
+#: bytes of constants that kernels compute with: shapes and axes
+_FEW = 256
 
 
 @dataclass(frozen=True)
@@ -310,8 +314,9 @@ class PaperContext:
 
     def launch(self, function: Any, blocks: int, arguments: Sequence[Any], stream: Any) -> None:
         kernel = function.kernel
-        for given in arguments:
-            self._held.pop(getattr(given, "address", 0), None)
+        if not self._computed(kernel, blocks, arguments):
+            for given in arguments:
+                self._held.pop(getattr(given, "address", 0), None)
         if kernel.name.startswith("attention_"):
             self.note(_attention(kernel, blocks, arguments), stream)
             return
@@ -325,6 +330,25 @@ class PaperContext:
         )
         flops = loads * operations_of_a_load(kernel)
         self.note(Launch(kernel.name, blocks, sum(nbytes for _, nbytes in pairs), flops, "kernel"), stream)
+
+    def _computed(self, kernel: SimtKernel, blocks: int, arguments: Sequence[Any]) -> bool:
+        """Run a kernel that takes and gives few numbers, if all that it takes are known."""
+        given: list[Any] = []
+        made: list[tuple[int, Any]] = []
+        for one, value in zip(kernel.parameters, arguments, strict=True):
+            if not isinstance(one, KernelBuffer):
+                given.append(value)
+                continue
+            held = self._held.get(value.address, b"")
+            if value.nbytes > _FEW or (not one.written and len(held) != value.nbytes):
+                return False
+            numbers = np.zeros(value.nbytes, np.uint8) if len(held) != value.nbytes else np.frombuffer(held, np.uint8)
+            given.append(numbers.copy().view(DTYPES[one.type]))
+            if one.written:
+                made.append((value.address, given[-1]))
+        machine.run(kernel, blocks, given, races=False)
+        self._held.update((address, numbers.tobytes()) for address, numbers in made)
+        return True
 
     def begin_capture(self, stream: _Handle) -> None:
         stream.captured = []

@@ -61,6 +61,10 @@ def joined_kernels(group: Group) -> list[Operation]:
         made[output] = len(reads) + len(members)
         members.append(NestStep(op, places, output.dtype.name, attributes))
     outputs = [value for value in made if value.producer not in spreads and _is_seen_outside(value, own)]
+    if not outputs:  # nobody takes it, such as the last state of a loop
+        for operation in own:
+            operation.drop_operands()
+        return left
     stores = tuple(made[value] for value in outputs)
     steps = [step for operation in operations for step in operation.steps]
     conditions = operations[0].conditions
