@@ -31,6 +31,8 @@ export CUDA_VISIBLE_DEVICES="${CUDA_VISIBLE_DEVICES:-0}"
 export PYTHONDONTWRITEBYTECODE=1 PYTHONUNBUFFERED=1
 # processes share the processors: threads that spin while they wait slow the others down
 export OPENBLAS_NUM_THREADS="${OPENBLAS_NUM_THREADS:-2}" OMP_NUM_THREADS="${OMP_NUM_THREADS:-2}"
+# a thousand small cases are not measured each; questions and the bench are
+unmeasured=TF_CUDNN_USE_AUTOTUNE=0
 summary="$out/summary.txt"
 before=
 [ "${GO_ON:-}" = 1 ] && [ -f "$summary" ] && before=$(cat "$summary")
@@ -90,7 +92,7 @@ sanitizer() {
         most=1
         [ "$check" = memcheck ] && most=2
         run "sanitizer-$check" "$1" "$tool" --tool "$check" --error-exitcode 9 --target-processes all --print-limit 20 \
-            "$python" -m tests.kernels.beside_cpu GPU --most $most --seconds "$(($1 > 30 ? $1 - 15 : $1 / 2))"
+            env $unmeasured "$python" -m tests.kernels.beside_cpu GPU --most $most --seconds "$(($1 > 30 ? $1 - 15 : $1 / 2))"
         grep -h 'ERROR SUMMARY\|RACECHECK SUMMARY' "$out/sanitizer-$check.log" | tail -n 1 | tee -a "$summary"
     done
 }
@@ -106,11 +108,11 @@ for step in "$@"; do
     questions) run questions "${seconds:-90}" "$python" -m tests.gpu.questions ;;
     ops)
         limit=${seconds:-150}
-        run ops "$limit" "$python" -m tests.kernels.beside_cpu GPU --jobs "$jobs" --seconds "$((limit - 10))" \
+        run ops "$limit" env $unmeasured "$python" -m tests.kernels.beside_cpu GPU --jobs "$jobs" --seconds "$((limit - 10))" \
             --json "$out/ops.json"
         ;;
     tests)
-        run tests "${seconds:-150}" "$python" -m pytest -m gpu -q --maxfail 30 -p no:cacheprovider \
+        run tests "${seconds:-150}" env $unmeasured "$python" -m pytest -m gpu -q --maxfail 30 -p no:cacheprovider \
             -p no:benchmark -n "$jobs" --deselect tests/kernels/gpu/test_op_suite.py \
             tests/gpu tests/kernels/gpu tests/kernels/cuda
         ;;

@@ -200,8 +200,8 @@ class Cudnn:
         Args:
             again: the call may be done again and again.
         """
-        if self._choosing.is_over or not again:
-            plan.is_open = False
+        if self._choosing.is_over or not again or not hasattr(plan.graph, "execute_plan_at_index"):
+            plan.is_open = False  # frontends have had plans by number since 1.1
         elif not self._choosing.is_recorded(stream):
             plan.is_open = False
             found = self._choosing.fastest(self._ways(plan, addresses, of), stream)
