@@ -37,7 +37,7 @@ HOMES: dict[str, str] = {
         contrib.gan.GANLoss contrib.gan.CycleGANLoss contrib.gan.gan_loss contrib.gan.cyclegan_loss
         contrib.gan.stargan_loss
     """,
-    "toolkit.tensorflow.families.adversarial_training": """
+    "toolkit.tensorflow.families.contrib.adversarial_training": """
         contrib.gan.GANTrainOps contrib.gan.GANTrainSteps contrib.gan.RunTrainOpsHook contrib.gan.gan_train
         contrib.gan.gan_train_ops contrib.gan.get_joint_train_hooks contrib.gan.get_sequential_train_hooks
         contrib.gan.get_sequential_train_steps contrib.gan.features.clip_variables

@@ -28,4 +28,11 @@ HOMES: dict[str, str] = {
         contrib.graph_editor.TransformerInfo contrib.graph_editor.copy
         contrib.graph_editor.copy_with_input_replacements contrib.graph_editor.graph_replace
     """,
+    "toolkit.client.graph_editor.reconnecting": """
+        contrib.graph_editor.bypass contrib.graph_editor.connect contrib.graph_editor.detach
+        contrib.graph_editor.detach_control_inputs contrib.graph_editor.detach_control_outputs
+        contrib.graph_editor.detach_inputs contrib.graph_editor.detach_outputs contrib.graph_editor.reroute_inputs
+        contrib.graph_editor.reroute_ios contrib.graph_editor.reroute_outputs contrib.graph_editor.swap_inputs
+        contrib.graph_editor.swap_ios contrib.graph_editor.swap_outputs
+    """,
 }

@@ -16,10 +16,10 @@ from toolkit.client.variables import initializers
 from toolkit.client.variables.store import get_variable
 from toolkit.errors import ArgumentValueError
 from toolkit.graph.metagraph import GraphKeys
-from toolkit.tensorflow.families import contrib_training, slim_learning
-from toolkit.tensorflow.families.contrib_optimizers import VariableClippingOptimizer
-from toolkit.tensorflow.families.session_hooks import SessionRunHook
-from toolkit.tensorflow.families.sync_replicas import SyncReplicasOptimizer
+from toolkit.tensorflow.families.contrib import slim_learning, training
+from toolkit.tensorflow.families.contrib.optimizers import VariableClippingOptimizer
+from toolkit.tensorflow.families.train.session_hooks import SessionRunHook
+from toolkit.tensorflow.families.train.sync_replicas import SyncReplicasOptimizer
 
 
 class GANTrainOps(
@@ -157,7 +157,7 @@ def gan_train(
 ) -> Any:  # fmt: skip
     """Train in a monitored session until a hook stops it; returns the last global step."""
     all_hooks = [*([] if hooks is None else hooks), *get_hooks_fn(train_ops)]
-    return contrib_training.train(
+    return training.train(
         train_ops.global_step_inc_op, logdir, master, is_chief, scaffold, all_hooks, chief_only_hooks,
         save_checkpoint_secs, save_summaries_steps, config,
     )  # fmt: skip
