@@ -28,6 +28,7 @@ UNCHECKED: dict[str, str] = {
     "ResourceGatherNd": "rows out of range are zeros",
     "ReverseSequence": "a length of more than there is turns all of it",
     "ScatterNd": _ROWS,
+    "ScatterNdNonAliasingAdd": _ROWS,
     "SelfAdjointEigV2": "values of a matrix that is not finite are NaN",
     "SparseReorder": "indices out of range are put where their positions are",
     "SparseSliceGrad": "rows that the input has not are left out",

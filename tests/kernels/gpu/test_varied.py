@@ -40,6 +40,10 @@ FOUND = [
     Case("Svd", [_with(_ones(2, 2), (0, 1), np.nan)]),
     Case("MatrixTriangularSolve", [_with(_TRIANGLE, (1, 1), np.nan), _ones(3, 2)]),
     Case("MatrixTriangularSolve", [_with(_TRIANGLE, (2, 0), np.inf), _ones(3, 2)]),
+    Case("SparseTensorDenseMatMul", [np.int64([[0, 0]]), _ones(1), np.int64([-3, 4]), _ones(4, 2)]),
+    Case("MatMul", [_ones(4, 3), _ones(4, 5)], {"transpose_b": True}),
+    Case("Zeta", [np.float64([1.5, 2, 3]), np.float64([np.inf, np.inf, 1])]),
+    Case("LSTMBlockCell", [_ones(1, 3, 4), *[_ones(1, 3, 5)] * 2, _ones(9, 20), *[_ones(5)] * 3, _ones(20)]),
     Case("AdjustContrast", [sample("float32", (1, 2, 2, 1)), np.float32(1), np.float32("nan"), np.float32(5)]),
 ]
 

@@ -354,7 +354,14 @@ def _spoilt(x: Any, place: tuple[int, ...], value: float) -> Any:
     return x
 
 
+_SINGULAR = np.ones((3, 3, 3), np.float32)
+_SINGULAR[1:, :, :2] = 0
 NOT_FINITE = [
+    *(
+        Case("TridiagonalSolve", [given, np.ones((*given.shape[:-2], 3, 2), "float32")], {"partial_pivoting": pivoting})
+        for given in (_SINGULAR, _SINGULAR[1], _SINGULAR[0])
+        for pivoting in (False, True)
+    ),
     *(
         Case("MatrixTriangularSolve", [_spoilt(lower, place, value), right], {"lower": True})
         for lower in (np.float32([[2, 0, 0], [1, 3, 0], [3, 4, 5]]),)

@@ -27,12 +27,12 @@ def matmul(op: KernelNode) -> Compute:
             raise InvalidArgumentError(
                 f"In[0] and In[1] has different ndims or are not matrices: {shape_text(a)} vs. {shape_text(b)}"
             )
+        if a.shape[0 if transpose_a else 1] != b.shape[1 if transpose_b else 0]:
+            raise InvalidArgumentError(f"Matrix size-incompatible: In[0]: {shape_text(a)}, In[1]: {shape_text(b)}")
         if transpose_a:
             a = a.T
         if transpose_b:
             b = b.T
-        if a.shape[1] != b.shape[0]:
-            raise InvalidArgumentError(f"Matrix size-incompatible: In[0]: {shape_text(a)}, In[1]: {shape_text(b)}")
         if narrow:
             return np.matmul(a.astype(np.float32), b.astype(np.float32)).astype(dtype)
         return np.matmul(a, b)

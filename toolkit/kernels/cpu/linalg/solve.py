@@ -161,16 +161,12 @@ def check_tridiagonal(diagonals: Any, rhs: Any) -> None:
     require(rhs.shape[:-2] == diagonals.shape[:-2], "Batch shapes of diagonals and rhs must be equal")
 
 
-#: what the elimination of a tridiagonal matrix says of a pivot that is 0: of a row, and of the last one
-NO_PIVOT = (
-    "The first element of diagonals is zero or the matrix is not invertible",
-    "The last element of diagonals is zero or the matrix is not invertible",
-)
-
-
 @kernel("TridiagonalSolve")
 def tridiagonal_solve(op: KernelNode) -> Compute:
-    """Gaussian elimination on three diagonals (super, main, sub), all systems of the batch at once."""
+    """Gaussian elimination on three diagonals (super, main, sub), all systems of the batch at once.
+
+    Those with a pivot that is 0 have no solution: NaN (of complex numbers too, for which TensorFlow has zeros).
+    """
     pivoting = bool(op.attr("partial_pivoting"))
 
     def compute(diagonals: Array, rhs: Array) -> Array:
@@ -190,7 +186,7 @@ def _eliminate(above: Array, main: Array, below: Array, rhs: Array, pivoting: bo
     upper = np.zeros((3, *main.shape), main.dtype)  # the diagonal and two above it, after elimination
     out = np.array(rhs)
     row = [main[:, 0], above[:, 0] if size > 1 else np.zeros_like(main[:, 0]), np.zeros_like(main[:, 0])]
-    current = out[:, 0]
+    current, singular = out[:, 0], np.zeros(len(main), bool)
     for i in range(size - 1):
         after = [below[:, i + 1], main[:, i + 1], above[:, i + 1] if i + 2 < size else np.zeros_like(main[:, 0])]
         swap = np.abs(after[0]) > np.abs(row[0]) if pivoting else np.zeros(len(main), bool)
@@ -198,13 +194,15 @@ def _eliminate(above: Array, main: Array, below: Array, rhs: Array, pivoting: bo
         other = [np.where(swap, a, b) for a, b in zip(row, after, strict=True)]
         right = out[:, i + 1]
         kept, rest = np.where(swap[:, None], right, current), np.where(swap[:, None], current, right)
-        require((keep[0] != 0).all(), NO_PIVOT[0])
+        singular |= keep[0] == 0
+        keep[0] = np.where(keep[0] == 0, 1, keep[0])
         factor = other[0] / keep[0]
         upper[:, :, i] = keep
         out[:, i] = kept
         row = [other[1] - factor * keep[1], other[2] - factor * keep[2], np.zeros_like(factor)]
         current = rest - factor[:, None] * kept
-    require((row[0] != 0).all(), NO_PIVOT[1])
+    singular |= row[0] == 0
+    row[0] = np.where(row[0] == 0, 1, row[0])
     upper[:, :, size - 1] = row
     out[:, size - 1] = current
     for i in range(size - 1, -1, -1):
@@ -212,6 +210,7 @@ def _eliminate(above: Array, main: Array, below: Array, rhs: Array, pivoting: bo
             if i + step < size:
                 out[:, i] -= upper[step, :, i, None] * out[:, i + step]
         out[:, i] /= upper[0, :, i, None]
+    out[singular] = np.nan
     return out
 
 

@@ -62,6 +62,7 @@ def check_product(
         f"Number of columns of a_indices does not match number of entries in a_shape: {indices.shape[1]} vs. 2",
     )
     rows, inner = to_ints(shape)
+    require(min(rows, inner) >= 0, f"Expected shape dimensions to be non-negative, got {[rows, inner]}")
     if adjoint_a:
         rows, inner = inner, rows
     height, columns = b.shape[::-1] if adjoint_b else b.shape

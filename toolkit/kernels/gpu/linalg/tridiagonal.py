@@ -10,8 +10,7 @@ import math
 
 import numpy as np
 
-from toolkit.errors import InvalidArgumentError
-from toolkit.kernels.cpu.linalg.solve import NO_PIVOT, check_diagonals, check_tridiagonal
+from toolkit.kernels.cpu.linalg.solve import check_diagonals, check_tridiagonal
 from toolkit.kernels.cuda.device import device_of
 from toolkit.kernels.cuda.memory import GpuArray
 from toolkit.kernels.cuda.simt.builder import KernelBuilder
@@ -66,7 +65,7 @@ _PARTS = 4
 
 @functools.cache
 def factor_kernel(type: str, pivoting: bool) -> SimtKernel:
-    """Rows of `_PARTS` numbers, whether each was exchanged with the next, and whether a pivot was 0 (1, the last: 2).
+    """Rows of `_PARTS` numbers, whether each was exchanged with the next, and whether a pivot was 0.
 
     Takes diagonals [batch, 3, size], rows [batch, size, 4], swaps [batch, size], state [batch], size, batch.
     """
@@ -112,22 +111,24 @@ def factor_kernel(type: str, pivoting: bool) -> SimtKernel:
             for place, variable in enumerate(current, 1):
                 variable.set(f.sub(rest[place], f.mul(factor, kept[place])))
         keep(last, [current[0].get(), nothing, nothing, nothing])
-        is_wrong = k.both(f.is_zero(current[0].get()), k.compare("eq", found.get(), k.number(0, "i32")))
-        k.store(state, i, k.select(is_wrong, k.number(2, "i32"), found.get()))
+        k.store(state, i, k.select(f.is_zero(current[0].get()), k.number(1, "i32"), found.get()))
     return k.finish()
 
 
 @functools.cache
 def substitute_kernel(type: str) -> SimtKernel:
-    """A column of right-hand sides a thread: takes rows and swaps of `factor_kernel`, y [batch, size, columns], which
-    is the right-hand sides at first, size, columns, all columns."""
+    """A column of right-hand sides a thread: takes rows, swaps and state of `factor_kernel`, y [batch, size, columns],
+    which is the right-hand sides at first, size, columns, all columns."""
     k = KernelBuilder(f"tridiagonal_substitute_{type}", BLOCK)
     f = FactorNumbers(k, type)
-    rows, swaps, y = f.buffer("rows"), k.buffer("swaps", "i8"), f.buffer("y", written=True)
+    rows, swaps, state = f.buffer("rows"), k.buffer("swaps", "i8"), k.buffer("state", "i32")
+    y = f.buffer("y", written=True)
     size, columns, count = (k.scalar(name, "i64") for name in ("size", "columns", "count"))
     i, zero, one = k.global_thread("i64"), k.number(0, "i64"), k.number(1, "i64")
     with k.when(k.compare("slt", i, count)):
         matrix = k.div(i, columns)
+        is_singular = k.convert(k.load(state, matrix), "i1")  # then nothing is a solution
+        nan = f.number(math.nan)
         first = k.mul(matrix, size)
         start, last = k.add(k.mul(first, columns), k.rem(i, columns)), k.sub(size, one)
 
@@ -148,12 +149,12 @@ def substitute_kernel(type: str) -> SimtKernel:
             current.set(f.sub(rest, f.mul(part(row, 3), kept)))
         below, beyond = f.variable(f.number(0.0)), f.variable(f.number(0.0))
         below.set(f.div(current.get(), part(last, 0)))
-        f.store(y, place(last), below.get())
+        f.store(y, place(last), f.choose(is_singular, nan, below.get()))
         with k.loop(zero, last) as step:
             row = k.sub(k.sub(last, one), step)
             known = f.sub(f.load(y, place(row)), f.mul(part(row, 1), below.get()))
             known = f.div(f.sub(known, f.mul(part(row, 2), beyond.get())), part(row, 0))
-            f.store(y, place(row), known)
+            f.store(y, place(row), f.choose(is_singular, nan, known))
             beyond.set(below.get())
             below.set(known)
     return k.finish()
@@ -173,11 +174,8 @@ def tridiagonal_solve(op: KernelNode) -> Compute:
         state = device.empty((batch,), np.int32)
         kernel = factor_kernel(type, pivoting)
         device.launch(kernel, blocks_for(batch), diagonals, rows, swaps, state, size, batch)
-        found = device.to_host(state)
-        if found.any():
-            raise InvalidArgumentError(NO_PIVOT[int(found[found != 0][0]) - 1])
         made, count = device.copied(rhs), batch * columns
-        device.launch(substitute_kernel(type), blocks_for(count), rows, swaps, made, size, columns, count)
+        device.launch(substitute_kernel(type), blocks_for(count), rows, swaps, state, made, size, columns, count)
         return made
 
     return compute

@@ -14,7 +14,7 @@ from typing import Any
 
 from toolkit.errors import InvalidArgumentError
 from toolkit.graph import dtypes
-from toolkit.kernels.cpu.common import np
+from toolkit.kernels.cpu.common import np, require_rank
 from toolkit.kernels.cpu.native import functions
 from toolkit.kernels.cpu.native.code import Lanes
 from toolkit.kernels.cpu.nn.rnn import check_gru, check_lstm, steps_of
@@ -294,16 +294,11 @@ def lstm_block_cell(op: KernelNode) -> Compute:
     device = device_of(op.node)
 
     def compute(x: Any, previous: Any, h: Any, w: Any, *rest: Any) -> Any:
-        _require_rank(x, 2)
+        require_rank(x, 2, "x")
         check_lstm(x, previous, h, w, rest[:3], rest[3], op.attr("use_peephole"))
         return _Lstm(op, device, (w, *rest)).step(x, previous, h)
 
     return compute
-
-
-def _require_rank(x: Any, rank: int) -> None:
-    if x.ndim != rank:
-        raise InvalidArgumentError(f"x must be rank {rank}, got shape {list(x.shape)}")
 
 
 @kernel("LSTMBlockCellGrad", types=_TYPES, device="GPU")
@@ -311,7 +306,7 @@ def lstm_block_cell_gradient(op: KernelNode) -> Compute:
     device = device_of(op.node)
 
     def compute(x: Any, previous: Any, h: Any, w: Any, wci: Any, wcf: Any, wco: Any, b: Any, *rest: Any) -> Any:
-        _require_rank(x, 2)
+        require_rank(x, 2, "x")
         check_lstm(x, previous, h, w, (wci, wcf, wco), b, op.attr("use_peephole"))
         for value, name in zip(rest, ("i", "cs", "f", "o", "ci", "co", "cs_grad", "h_grad"), strict=True):
             _require_like(value, previous.shape, name)

@@ -187,7 +187,8 @@ def zeta(k: KernelBuilder, s: Value, q: Value) -> Value:
         count.set(k.add(count.get(), one))
     end = z.get()
     last = power(k, end, negative)
-    value = k.add(total.get(), k.div(k.mul(last, end), k.sub(ss, one)))
+    beyond = k.select(k.compare("oeq", end, infinity), last, k.mul(last, end))  # of infinity nothing is left
+    value = k.add(total.get(), k.div(beyond, k.sub(ss, one)))
     value = k.add(value, k.mul(half, last))
     term, factorial = k.div(k.mul(ss, last), end), 2.0
     inverse = k.div(one, k.mul(end, end))

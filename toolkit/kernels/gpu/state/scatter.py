@@ -19,6 +19,7 @@ from toolkit.graph.dtypes import DType
 from toolkit.kernels import variables
 from toolkit.kernels.context import StepContext
 from toolkit.kernels.cpu.arrays.slice import strided_index
+from toolkit.kernels.cpu.common import shape_text
 from toolkit.kernels.cpu.state.scatter import check_coordinates, check_rows
 from toolkit.kernels.cuda.device import CudaDevice, device_of
 from toolkit.kernels.cuda.memory import GpuArray
@@ -316,7 +317,7 @@ def strided_slice_assign(op: KernelNode) -> Compute:
                 given = np.broadcast_to(_places(value.shape), chosen.shape)
             except ValueError:
                 raise InvalidArgumentError(
-                    f"Cannot update view of shape {list(chosen.shape)} with a value of shape {list(value.shape)}"
+                    f"Cannot update view of shape {shape_text(chosen)} with a value of shape {shape_text(value)}"
                 ) from None
             if chosen.size:
                 offset = chosen.__array_interface__["data"][0] - whole.__array_interface__["data"][0]
