@@ -69,6 +69,10 @@ class Program:
             bool(rng.integers(2)), (sizes[0], sizes[1], sizes[2], sizes[3]),
         )  # fmt: skip
 
+    def _is_square(self, number: int) -> bool:
+        """Whether a layer gives as many numbers as it is given: one above another, neither of which projects."""
+        return number > 0 and "lstm" not in self.cells[number - 1 : number + 1]
+
     def cell(self) -> Any:
         """A cell of all layers."""
         units = self.sizes[3]
@@ -76,8 +80,8 @@ class Program:
         if self.wrapped == "dropout":
             made = [wrappers.DropoutWrapper(each, output_keep_prob=0.75, seed=7) for each in made]
         made = [
-            wrappers.ResidualWrapper(each) if self.wrapped == "residual" and number and not _projects(name) else each
-            for number, (each, name) in enumerate(zip(made, self.cells, strict=True))
+            wrappers.ResidualWrapper(each) if self.wrapped == "residual" and self._is_square(number) else each
+            for number, each in enumerate(made)
         ]
         return made[0] if len(made) == 1 else rnn_cell.MultiRNNCell(made)
 
@@ -139,11 +143,6 @@ class Program:
             return [time + 1, *gm.nest.flatten(after)]
 
         return gm.while_loop(goes_on, body, [gm.constant(0), *flat])[1:]
-
-
-def _projects(name: str) -> bool:
-    """Whether a cell gives other sizes than it is given."""
-    return name == "lstm"
 
 
 def _numbers(shape: Any, dtype: Any = None, partition_info: Any = None, **_: Any) -> Any:

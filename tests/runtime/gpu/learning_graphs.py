@@ -145,6 +145,33 @@ def drawn(x: Any) -> Any:
     return [*trained(gm.reduce_mean(gm.square(y - 0.1))), gm.random_uniform([2], seed=6)]
 
 
+def lists_of_lists(x: Any) -> Any:
+    """A While in a While: for each iteration of the outer one its gradient takes all that the inner one kept."""
+    w = weights()
+
+    def inner(y: Any) -> Any:
+        again = functional_flow.while_loop(lambda y: large(y, 1.0), lambda y: [gm.matmul(y, w.value()) * 0.7], [y])
+        return again[0] if isinstance(again, list | tuple) else again
+
+    y = functional_flow.while_loop(lambda y: large(y, 0.2), lambda y: [inner(y * 1.4) * 0.6], [x])
+    y = y[0] if isinstance(y, list | tuple) else y
+    return trained(gm.reduce_mean(gm.square(y - 0.1)))
+
+
+def carried_on(x: Any) -> Any:
+    """What one step ends with the next one begins with, and its iterations draw."""
+    w = weights()
+    before = gm.Variable(np.zeros((4, 3), np.float32), use_resource=True, trainable=False)
+
+    def body(y: Any) -> list[Any]:
+        return [gm.dropout(gm.tanh(gm.matmul(y, w.value())), 0.9, seed=3) * 0.9]
+
+    y = gm.while_loop(lambda y: large(y, 0.3), body, [x + before.value() * 0.1])
+    learned = trained(gm.reduce_mean(gm.square(y - 0.1)))
+    with gm.get_default_graph().control_dependencies([before.assign(y)]):
+        return [*learned, before.read_value()]
+
+
 GRAPHS: dict[str, Callable[[Any], Sequence[Any]]] = {
     each.__name__: each
     for each in (
@@ -158,6 +185,8 @@ GRAPHS: dict[str, Callable[[Any], Sequence[Any]]] = {
         arrays,
         stacked_again,
         drawn,
+        lists_of_lists,
+        carried_on,
     )
 }
 

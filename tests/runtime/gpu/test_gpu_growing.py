@@ -67,7 +67,7 @@ def test_steps_that_learn_are_one_launch_and_give_the_cpus_numbers(name: str) ->
     assert steps.notes == [] and steps.replays == len(scales) - 1
 
 
-@pytest.mark.parametrize("name", ["shrinking", "functional_shrinking", "drawn"])
+@pytest.mark.parametrize("name", ["shrinking", "functional_shrinking", "drawn", "lists_of_lists"])
 def test_a_list_that_was_too_small_changes_nothing(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     repeats = Repeats(monkeypatch)
     steps, beside = Steps(GRAPHS[name]), Steps(GRAPHS[name], version=OLD)

@@ -176,7 +176,7 @@ class ConditionalEmitter(CudaEmitter):
 
     def _end(self, call: Call) -> None:
         """An element at the end of a list, put there or taken away."""
-        do = growing.push if call.op == PUSH else growing.pop
+        do = nodes.push if call.op == PUSH else nodes.pop
         device, compute = self.share("d", self._device.for_node(call.name)), self.share("f", call.step.compute)
         capacity = self.share("k", self._numbers.lists.capacity(call.inputs[0]))
         more = f", {capacity}" * (call.op == PUSH) + f", inside={self._repeats or bool(self._open)}"

@@ -18,6 +18,7 @@ from toolkit.compiler.backends.cuda.conditionals.bounded import BoundedArray
 from toolkit.compiler.backends.cuda.conditionals.list_uses import Capacity
 from toolkit.compiler.backends.cuda.conditionals.lists import launch_row
 from toolkit.errors import UnimplementedError
+from toolkit.kernels.cuda.checks import Checks
 from toolkit.kernels.cuda.device import CudaDevice
 from toolkit.kernels.cuda.memory import GpuArray
 from toolkit.kernels.cuda.simt.builder import KernelBuilder
@@ -25,7 +26,7 @@ from toolkit.kernels.cuda.simt.ir import WARP, SimtKernel
 from toolkit.kernels.gpu.lists import tensor_space
 from toolkit.kernels.tensor_list import UNBOUNDED, TensorList
 
-_EMPTY = "Trying to pop from an empty list."
+EMPTY = "Trying to pop from an empty list."
 
 
 class GrowingList(TensorList):
@@ -160,7 +161,7 @@ def pop(
         return compute(value, shape)
     held = as_growing(device, value)
     item = device.empty(held.dense.shape[1:], held.dense.dtype)
-    return GrowingList(held, held.dense, move_end(device, held.count, held.dense, item, _EMPTY)), item
+    return GrowingList(held, held.dense, move_end(device, held.count, held.dense, item, EMPTY)), item
 
 
 def get_item(device: CudaDevice, index: GpuArray, value: GrowingList) -> GpuArray:
@@ -231,18 +232,31 @@ def move_end(
         limit: how many there may be; the element is put there. None: it is taken away.
         after: where the number is put; new memory by default.
     """
+    if after is None:
+        after = device.empty((), np.dtype(np.int32))
+    place, checks, code = end_of(device, count, dense.shape[0], told, limit=limit, after=after)
+    launch_row(device, dense, item, place, checks, code, is_set=limit is not None)
+    return after
+
+
+def end_of(
+    device: CudaDevice, count: GpuArray, most: int, told: str, *, limit: int | None, after: GpuArray
+) -> tuple[GpuArray, Checks, int]:  # fmt: skip
+    """The place behind the last element of rows, or that of the last one; what is noted where there is none.
+
+    Args:
+        most: how many there is memory for.
+        told, limit, after: as `move_end` has them.
+    """
     checks = device.checks
     if checks is None:
         raise UnimplementedError(f"{device.node} takes a list of which nobody would hear that it is full, or empty")
-    is_pushed, most = limit is not None, dense.shape[0]
+    is_pushed = limit is not None
     is_room = is_pushed and limit != most
     code = checks.add_for_host(device.node) if is_room else checks.add(device.node, told)
-    if after is None:
-        after = device.empty((), np.dtype(np.int32))
     place = device.empty((1,), np.dtype(np.int32))
     device.launch(count_kernel(is_pushed=is_pushed), 1, count, after, place, checks.word, most, code)
-    launch_row(device, dense, item, place, checks, code, is_set=is_pushed)
-    return after
+    return place, checks, code
 
 
 @functools.cache

@@ -34,13 +34,17 @@ class Capacity:
     Attributes:
         most: the most of them in runs of the host.
         shape: of an element, as far as the program tells; None where it does not, or elements differ.
+        dtype: NumPy's, of an element; None where it is none of a tensor.
+        inner: the same of the lists that are its elements; None where they are no lists that grow.
     """
 
-    __slots__ = ("most", "shape")
+    __slots__ = ("dtype", "inner", "most", "shape")
 
-    def __init__(self, shape: tuple[int, ...] | None):
+    def __init__(self, shape: tuple[int, ...] | None, dtype: Any = None):
         self.most = 0
         self.shape = shape
+        self.dtype = dtype
+        self.inner: Capacity | None = None
 
     def note(self, length: int) -> None:
         """A list of so many elements was seen."""
@@ -99,14 +103,18 @@ class ListUses:
                 self._pushes.append(operation)
         self._capacities: dict[Value, Capacity] = {}
         for push in self._pushes:
-            shape, root = push.inputs[_ITEMS[push.op]].shape, self.root(push.inputs[0])
+            item, root = push.inputs[_ITEMS[push.op]], self.root(push.inputs[0])
+            shape = item.shape
             if push.op == ARRAY_WRITE and not self.grows(push.inputs[0]):
                 continue
             known = self._capacities.get(root)
             if known is None:
-                self._capacities[root] = Capacity(shape)
+                self._capacities[root] = Capacity(shape, item.dtype)
             elif known.shape != shape:
                 known.shape = None
+        for push in self._pushes:
+            if push.op == PUSH:
+                self._capacities[self.root(push.inputs[0])].inner = self._capacities.get(self.root(push.inputs[1]))
 
     def capacity(self, value: Value) -> Capacity | None:
         """Of a list, or of the stack or array that a handle is of; None where nothing is pushed to it."""

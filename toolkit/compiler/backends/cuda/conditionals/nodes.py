@@ -19,11 +19,12 @@ from typing import Any
 
 import numpy as np
 
-from toolkit.compiler.backends.cuda.conditionals import growing, lists
+from toolkit.compiler.backends.cuda.conditionals import growing, lists, nested_lists
 from toolkit.compiler.backends.cuda.conditionals.bounded import BoundedArray
 from toolkit.compiler.backends.cuda.conditionals.growing import GrowingList
 from toolkit.compiler.backends.cuda.conditionals.list_uses import Capacity
 from toolkit.compiler.backends.cuda.conditionals.lists import LoopList
+from toolkit.compiler.backends.cuda.conditionals.nested_lists import NestedList
 from toolkit.errors import UnimplementedError
 from toolkit.kernels.cuda.checks import Checks
 from toolkit.kernels.cuda.device import CudaDevice
@@ -122,6 +123,8 @@ def choose(device: CudaDevice, predicate: Any, taken: Any, other: Any, capacity:
     if isinstance(taken, TensorList) or isinstance(other, TensorList):
         if not (isinstance(taken, TensorList) and isinstance(other, TensorList)):
             raise UnimplementedError(f"the branches of {device.node} give a list and {type(other).__name__}")
+        if any(nested_lists.nests(each, capacity) for each in (taken, other)):
+            raise UnimplementedError(f"the branches of {device.node} give lists of lists")
         if all(growing.grows(each, capacity) for each in (taken, other)):
             return _choose_growing(device, predicate, taken, other, capacity)
         one, two = (lists.as_rows(device, each) for each in (taken, other))
@@ -197,8 +200,29 @@ def reshaped(device: CudaDevice, value: Any, shape: tuple[int, ...]) -> DeviceNu
     return kept(as_number(device, value).reshaped(shape))
 
 
+def push(
+    device: CudaDevice, compute: Callable[..., Any], value: Any, item: Any, capacity: Capacity | None, *, inside: bool,
+    in_place: bool,
+) -> TensorList:  # fmt: skip
+    """The list with one element more, which may be a list; see `growing.push`."""
+    if isinstance(value, NestedList) or (inside and nested_lists.nests(value, capacity)):
+        return nested_lists.push(device, value, item, capacity, in_place=in_place)
+    return growing.push(device, compute, value, item, capacity, inside=inside, in_place=in_place)
+
+
+def pop(
+    device: CudaDevice, compute: Callable[..., Any], value: Any, shape: Any, *, inside: bool
+) -> tuple[TensorList, Any]:  # fmt: skip
+    """The list without its last element, and that; see `growing.pop`."""
+    if isinstance(value, NestedList):
+        return nested_lists.pop(device, value, growing.EMPTY)
+    return growing.pop(device, compute, value, shape, inside=inside)
+
+
 def get_item(device: CudaDevice, index: GpuArray, value: TensorList) -> GpuArray:
     """The element of a list at an index that the device knows."""
+    if isinstance(value, NestedList):
+        raise UnimplementedError(f"{device.node} takes a list out of a list at some place")
     if isinstance(value, GrowingList):
         return growing.get_item(device, index, value)
     return lists.get_item(device, index, value)
@@ -215,6 +239,8 @@ def set_item(
         in_place: nobody looks at the list as it was.
         enlarges: it becomes longer for an index behind its end.
     """
+    if isinstance(value, NestedList) or isinstance(item, TensorList):
+        raise UnimplementedError(f"{device.node} puts a list into a list at some place")
     if not enlarges and not isinstance(value, GrowingList):
         return lists.set_item(device, index, value, item, in_place=in_place)
     held = growing.as_growing(device, value, capacity)
@@ -291,6 +317,8 @@ def _rest(iteration: Generator[Any, None, list[Any]]) -> list[Any]:
 
 def _own(device: CudaDevice, name: str, value: Any, capacity: Capacity | None) -> GpuArray | TensorList:
     """A copy of a state in memory of its own."""
+    if isinstance(value, TensorList) and nested_lists.nests(value, capacity):
+        return nested_lists.copied(device, value, capacity)
     if growing.grows(value, capacity):
         return growing.copied(device, value, capacity)
     if isinstance(value, TensorList):
@@ -353,6 +381,10 @@ def _write(device: CudaDevice, name: str, pairs: Sequence[tuple[Any, Any]]) -> N
 
 def _parts(device: CudaDevice, to: Any, value: Any) -> list[tuple[Any, Any]]:
     """The tensors of a list, with those that they are given."""
+    if isinstance(to, NestedList):
+        given = nested_lists.as_nested(device, value, None)
+        to.like = to.like or given.like
+        return [(to.dense, given.dense), (to.count, given.count), (to.counts, given.counts)]
     if isinstance(to, GrowingList):
         held = growing.as_growing(device, value)
         return [(to.dense, held.dense), (to.count, held.count)]
