@@ -14,6 +14,7 @@ import pytest
 
 from toolkit import client as gm
 from toolkit.client.flow import functional_flow
+from toolkit.errors import InvalidArgumentError
 from toolkit.graph import dtypes
 from toolkit.graph.node import Output
 from toolkit.kernels.cuda import settings
@@ -120,3 +121,35 @@ def test_nothing_is_asked_for(devices: dict[str, int]) -> None:
     with Session(graph, devices=devices) as session:
         for _ in range(3):
             assert session.run([]) == [] and session.run([], {x: X}) == []
+
+
+def _checked(x: Any, n: Any) -> Any:
+    return ops.check_numerics(ops.log(1.0 - gm.cast(n, gm.float32) + x[0]), "it is none")
+
+
+def _sliced(x: Any, n: Any) -> Any:
+    return ops.slice(x * 2.0, gm.stack([n]), [2])
+
+
+def _joined(x: Any, n: Any) -> Any:
+    return gm.concat([gm.zeros(gm.stack([1 + n, 3])), gm.reshape(x, [1, 3])], 1)
+
+
+@pytest.mark.parametrize("fails", [_checked, _sliced, _joined])
+def test_what_is_done_before_a_step_fails_is_done(fails: Any) -> None:
+    """An update that stands before what fails, in the order that the graph asks for."""
+    with gm.Graph().as_default() as graph:
+        x, n = gm.placeholder(gm.float32, [3]), gm.placeholder(gm.int32, [])
+        w = gm.Variable(np.zeros(3, np.float32), use_resource=True)
+        with graph.control_dependencies([w.assign_add(x).op]):
+            y = fails(gm.identity(x), gm.identity(n))
+        start = gm.global_variables_initializer()
+    with Session(graph, devices=ALL) as session:
+        session.run(start)
+        for step, is_bad in enumerate((True, False, False, True, False), start=1):
+            if is_bad:
+                with pytest.raises(InvalidArgumentError):
+                    session.run(y, {x: X, n: 2})
+            else:
+                session.run(y, {x: X, n: 0})
+            np.testing.assert_array_equal(session.run(w.value()), step * X)

@@ -10,11 +10,12 @@ from collections.abc import Callable, Sequence
 
 from toolkit.compiler.backends.cuda.operations import UpdatesCall
 from toolkit.compiler.ir.block import Block
-from toolkit.compiler.ir.effects import may_change_variables
+from toolkit.compiler.ir.effects import CHECKS, may_change_variables
 from toolkit.compiler.ir.operation import Operation
 from toolkit.compiler.ir.operations.calls import Call, Dereference
 from toolkit.compiler.ir.traits import Trait
 from toolkit.compiler.ir.value import Value
+from toolkit.kernels.facts import stays_on_host
 from toolkit.kernels.gpu.state.optimizers import GATHERED
 from toolkit.kernels.gpu.state.updates import MOST_TOGETHER
 from toolkit.kernels.handles import ResourceHandle
@@ -24,7 +25,8 @@ ASSIGNMENTS = ("Assign", "AssignAdd", "AssignSub", "AssignVariableOp", "AssignAd
 
 
 def sink_updates(block: Block) -> None:
-    """Move updates and assignments of variables, in their order, to before the next operation that could see them."""
+    """Move updates and assignments of variables, in their order, to before the next operation that could see them, or
+    could fail: in a step that fails behind an update, the update is done."""
     operations: list[Operation] = []
     waiting: list[Operation] = []
     made: set[object] = set()
@@ -54,7 +56,7 @@ def sink_updates(block: Block) -> None:
             waiting.append(operation)
             made.update(operation.outputs)
             continue
-        if takes or decided or (read is None and not is_blind(operation)):
+        if takes or decided or (read is None and waiting and (not is_blind(operation) or _may_fail(operation))):
             flush()
         operations.append(operation)
     flush()
@@ -100,6 +102,19 @@ def is_blind(operation: Operation) -> bool:
         return True
     node = operation.step.node
     return operation.step.kind is Kind.PURE and not any(dtype.is_ref or dtype.kind == "r" for dtype in node.input_types)
+
+
+def _may_fail(operation: Operation) -> bool:
+    """Whether it may refuse what it is given: then what stands before it in the graph has been done."""
+    if not isinstance(operation, Call):
+        return False
+    if operation.op in CHECKS or any(value.shape is None for value in operation.outputs):
+        return True
+    node = operation.step.node
+    return any(
+        not value.is_constant and value.dtype is not None and stays_on_host(node, "GPU", index, output=False)
+        for index, value in enumerate(operation.inputs)
+    )
 
 
 def gather_updates(block: Block, refused: Callable[[Operation], bool]) -> None:
