@@ -27,6 +27,16 @@ HOMES: dict[str, str] = {
         contrib.distributions.Deterministic contrib.distributions.VectorDeterministic
     """,
     "toolkit.client.distributions.mixtures": "contrib.distributions.MixtureSameFamily",
+    "toolkit.client.distributions.components": """
+        contrib.distributions.Mixture contrib.distributions.MultivariateNormalDiagPlusLowRank
+    """,
+    "toolkit.client.distributions.estimates": """
+        contrib.distributions.assign_moving_mean_variance contrib.distributions.assign_log_moving_mean_exp
+        contrib.distributions.moving_mean_variance contrib.distributions.percentile
+        contrib.distributions.normal_conjugates_known_scale_posterior
+        contrib.distributions.normal_conjugates_known_scale_predictive contrib.distributions.reduce_weighted_logsumexp
+        contrib.distributions.matrix_diag_transform contrib.distributions.tridiag
+    """,
     "toolkit.client.distributions.one_hot": """
         contrib.distributions.OneHotCategorical contrib.distributions.ExpRelaxedOneHotCategorical
         contrib.distributions.RelaxedOneHotCategorical contrib.distributions.RelaxedBernoulli
