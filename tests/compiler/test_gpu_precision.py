@@ -232,6 +232,32 @@ def test_convolutions_and_norms_of_training(form: str) -> None:
     assert sum("bfloat16 to float32" in line for line in lines if "gpu_convolution_gradient" in line) >= 2
 
 
+@pytest.mark.parametrize("precision", PRECISIONS)
+def test_sums_of_a_block_s_gradient(precision: str) -> None:
+    """The kernel that computes it in 16 bits adds up what it stores."""
+    shape = (3, 6, 5, 8)
+
+    def unit(x: Any, seed: int) -> tuple[Any, list[Any]]:
+        w = gm.constant(normal(3, 3, 8, 8, seed=seed) / np.float32(9))
+        scale, offset = gm.constant(1 + normal(8, seed=seed) * np.float32(0.1)), gm.constant(normal(8, seed=seed + 1))
+        nothing = gm.constant(np.zeros(0, np.float32))
+        y = ops.conv2d(x, w, strides=[1, 1, 1, 1], padding="SAME")
+        return ops.fused_batch_norm_v3(y, scale, offset, nothing, nothing, is_training=True)[0], [w, scale, offset]
+
+    def build(x: Any) -> list[Any]:
+        first, of_first = unit(x, 1)
+        z = gm.relu(first)
+        second, of_second = unit(z, 3)
+        z = gm.relu(second + z)
+        third, of_third = unit(z, 5)
+        y = ops.conv2d(gm.relu(third + z), normal(1, 1, 8, 4, seed=7), strides=[1, 1, 1, 1], padding="SAME")
+        loss = gm.reduce_sum(y * normal(3, 6, 5, 4, seed=9))
+        return [y, *gradients([loss], [x, *of_first, *of_second, *of_third])]
+
+    lines = lowered(build, normal(*shape), precision)
+    assert sum(" gpu_summed_nest " in line for line in lines) >= 1, lines
+
+
 def test_a_library_that_gives_16_bits_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """What it gives is widened."""
     known = FakeDnn.supports

@@ -88,11 +88,23 @@ KERNELS: dict[str, Callable[[], SimtKernel]] = {
     **{f"{what.name} of shares": lambda what=what: channel_sums.merge_kernel(what, "half", "float") for what in _SUMS},
     "sums of a nest": lambda: channel_sums.share_kernel(
         norm_nests.summed_nest(
-            (NestStep("AddN", (0, 1), "float32"), NestStep("ReluGrad", (3, 2), "float32")), 3, 4, (4, 3)
+            (NestStep("AddN", (0, 1), "float32"), NestStep("ReluGrad", (3, 2), "float32")), "float32", 3, 4, (4, 3)
         ),
         "float",
         True,
         "i32",
+    ),
+    "sums of a nest of bfloat16": lambda: channel_sums.share_kernel(
+        norm_nests.summed_nest(
+            (NestStep("Cast", (0,), "float32"), NestStep("Neg", (1,), "float32"), NestStep("Cast", (2,), "bfloat16")),
+            "bfloat16",
+            1,
+            3,
+            (3,),
+        ),
+        "bfloat",
+        False,
+        "i64",
     ),
     "batch norm factors": lambda: batch_norm.affine_kernel("float"),
     "batch norm average": batch_norm.average_kernel,

@@ -185,7 +185,7 @@ def _moments(device: CudaDevice, operation: ChannelMoments) -> Launch:
 
 def _summed_nest(device: CudaDevice, operation: SummedNest) -> Launch:
     reads, epsilon = len(operation.reads), float(np.float32(operation.epsilon))
-    what = summed_nest(operation.members, reads, operation.gradient, operation.stores)
+    what = summed_nest(operation.members, operation.x.dtype.name, reads, operation.gradient, operation.stores)
 
     def launch(*given: GpuArray) -> list[GpuArray]:
         x, scale, mean, variance = given[reads:]

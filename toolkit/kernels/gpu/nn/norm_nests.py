@@ -16,16 +16,19 @@ from toolkit.kernels.tensors import F32
 
 
 @functools.cache
-def summed_nest(members: tuple[NestStep, ...], reads: int, dy: int, stores: tuple[int, ...]) -> ChannelReduction:
-    """A nest of float32 tensors, and the sums of one of its results.
+def summed_nest(
+    members: tuple[NestStep, ...], dtype: str, reads: int, dy: int, stores: tuple[int, ...]
+) -> ChannelReduction:
+    """A nest of tensors of one type, and the sums of one of its results, in float32.
 
     Args:
-        members: as of `nests.fused`.
+        members: as of `nests.fused`; what is written is of the type, too.
+        dtype: NumPy's name of it: "float32", "float16" or "bfloat16".
         reads: how many tensors are read, each element by element.
         dy: which result the sums are of, a position as in `NestStep.inputs`.
         stores: positions of what is written.
     """
-    types = [number_type("float32")] * reads + [number_type(member.dtype) for member in members]
+    types = [number_type(dtype)] * reads + [number_type(member.dtype) for member in members]
 
     def compute(k: KernelBuilder, given: Sequence[Lanes]) -> tuple[Lanes, Sequence[Lanes]]:
         found: list[Any] = list(given)
@@ -45,9 +48,9 @@ def launch_summed_nest(
 
     Args:
         what: of `summed_nest`.
-        reads, x: float32, of one shape, channels last, with elements.
+        reads, x: of one type and shape, channels last, with elements.
     """
-    made = [device.empty(x.shape, F32) for _ in range(what.written)]
+    made = [device.empty(x.shape, x.dtype) for _ in range(what.written)]
     count, channels = x.nbytes // x.dtype.itemsize, x.shape[-1]
     sides = (count // channels, channels, 1)
     sums = reduced(

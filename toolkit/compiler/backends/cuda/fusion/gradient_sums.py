@@ -15,10 +15,11 @@ from toolkit.compiler.ir.fields import operand, operands
 from toolkit.compiler.ir.operation import Operation
 from toolkit.compiler.ir.value import Value
 from toolkit.kernels.gpu.elementwise.nests import NestStep, broadcast_strides
-from toolkit.kernels.tensors import F32
+from toolkit.kernels.tensors import BF16, F16, F32
 
 #: what the operation gives behind what its nest writes
 SUMS = 6
+_TYPES = frozenset({F32, F16, BF16})
 #: tensors of a kernel: four elements of each are in registers
 _MOST_READ = 6
 
@@ -53,10 +54,10 @@ class SummedNest(Operation, mnemonic="gpu_summed_nest"):
         if len(self.outputs) != len(self.stores) + SUMS:
             yield f"{len(self.outputs)} outputs for {len(self.stores)} stores and {SUMS} sums"
         for value in (*self.reads, self.x, *self.outputs[: len(self.stores)]):
-            if value.shape != self.shape or value.dtype != F32:
+            if value.shape != self.shape or value.dtype != self.x.dtype:
                 yield f"{relations.text(value)} of a kernel over {list(self.shape)}"
         for value in (self.scale, self.mean, self.variance, *self.outputs[len(self.stores) :]):
-            if value.shape != self.shape[-1:]:
+            if value.shape != self.shape[-1:] or value.dtype != F32:
                 yield f"{relations.text(value)} of a norm of {self.shape[-1]} channels"
         for index, member in enumerate(self.members):
             if any(not 0 <= source < len(self.reads) + index for source in member.inputs):
@@ -88,9 +89,11 @@ def _fits(nest: FusedKernelCall, sums: ChannelGradients, places: dict[Operation,
         return False
     dense = broadcast_strides(nest.shape, nest.shape)
     every = (*nest.reads, *nest.outputs, sums.x)
-    if any(strides != dense for strides in nest.strides) or any(each.dtype != F32 for each in every):
+    if any(strides != dense for strides in nest.strides) or any(value.shape != nest.shape for value in every):
         return False
-    if any(value.shape != nest.shape for value in every) or any(member.dtype != "float32" for member in nest.members):
+    if len({value.dtype for value in every}) != 1 or sums.x.dtype not in _TYPES:
+        return False
+    if any(member.dtype not in ("float32", sums.x.dtype.name) for member in nest.members):
         return False
     made = [value.producer for value in (sums.x, sums.scale, sums.mean, sums.variance)]
     return all(each is None or places.get(each, -1) < places[nest] for each in made)
