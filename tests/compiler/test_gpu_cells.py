@@ -17,7 +17,7 @@ from toolkit import client as gm
 from toolkit.client.gradients import gradients
 from toolkit.client.recurrent import rnn, rnn_cell
 from toolkit.client.recurrent.cells.fused import GRUBlockCellV2, LSTMBlockCell
-from toolkit.client.recurrent.cells.gated import NASCell
+from toolkit.client.recurrent.cells.gated import NASCell, SRUCell
 from toolkit.client.recurrent.wrappers import DropoutWrapper
 from toolkit.kernels.cuda.driver import choose
 from toolkit.kernels.cuda.driver.fake import FakeDriver
@@ -35,6 +35,7 @@ CELLS: dict[str, Callable[[int], Any]] = {
     "basic rnn": rnn_cell.BasicRNNCell,
     "chosen": lambda units: rnn_cell.BasicRNNCell(units, activation=lambda x: gm.where(x > 0, x, x * 0.25)),
     "nas": NASCell,
+    "sru": SRUCell,
     "lstm block": LSTMBlockCell,
     "lstm block, peepholes": lambda units: LSTMBlockCell(units, use_peephole=True),
     "gru block": GRUBlockCellV2,
@@ -47,6 +48,7 @@ CELLS: dict[str, Callable[[int], Any]] = {
 LAUNCHES = {
     "basic": (2, 4),
     "nas": (2, 4),
+    "sru": (4, 8),
     "lstm block": (2, 4),
     "gru block": (4, 9),
     "peepholes": (2, 4),

@@ -7,9 +7,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.kernels.cuda.assembler import assembled
 from tests.kernels.op_suite import Case, run_ours
 from toolkit.errors import GraphError, InternalError
 from toolkit.kernels import registry
+from toolkit.kernels.cuda.simt import ptx
+from toolkit.kernels.gpu.elementwise import nests
+from toolkit.kernels.gpu.elementwise.nests import NestOperand
 from toolkit.kernels.gpu.primitives.layout import layout_of, stand_in
 from toolkit.kernels.gpu.registering import known_types
 
@@ -28,6 +32,31 @@ def test_joins_of_many(dtype: Any, axis: int) -> None:
     values = [_RNG.integers(0, 99, (3, 4, 5)).astype(dtype) for _ in range(4)]
     values += [np.zeros(np.where(np.arange(3) == axis % 3, 0, [3, 4, 5]), dtype)]
     _agree(Case("ConcatV2", [values, np.int32(axis)]))
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64, np.complex64, np.complex128])
+@pytest.mark.parametrize("count", [2, 3, 4, 16, 17])
+def test_parts_of_one_shape_are_copied_bit_by_bit(dtype: Any, count: int) -> None:
+    """One kernel copies them, at whatever multiple of an element they begin; NaN stays the NaN that it was."""
+    bits = _RNG.integers(0, 256, (3, count * 5, 2 * np.dtype(dtype).itemsize), np.uint8)
+    x = bits.view(dtype)
+    cases = [
+        Case("Split", [np.int32(1), x], {"num_split": count}),
+        Case("SplitV", [x, np.full(count, 5), np.int32(1)], {"num_split": count}),
+        Case("Unpack", [x[:, :count].copy()], {"axis": 1, "num": count}),
+        Case("ConcatV2", [np.split(x, count, 1), np.int32(1)]),
+        Case("Pack", [list(x.transpose(1, 0, 2)[:count].copy())], {"axis": 1}),
+    ]
+    for case in cases:
+        for got, wanted in zip(run_ours(case, "GPU"), run_ours(case), strict=True):
+            assert got.tobytes() == wanted.tobytes() and got.shape == wanted.shape and got.dtype == wanted.dtype
+
+
+@pytest.mark.parametrize("count", [3, 16])
+def test_their_kernels_are_assembled(count: int) -> None:
+    made = nests.fused([], [NestOperand("int32", (20, 1))] * count, range(count), (4, 5), aligned=False,
+                       placed=[(5, 1)] * count)  # fmt: skip
+    assert assembled(ptx.write(made.kernel, (9, 0)), (9, 0)).spills == 0
 
 
 @pytest.mark.parametrize("mode", ["REFLECT", "SYMMETRIC"])

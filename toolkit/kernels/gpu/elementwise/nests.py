@@ -320,7 +320,7 @@ class _Nest:
     def __init__(self, steps: tuple[NestStep, ...], layout: _Layout, outputs: tuple[int, ...]):
         self._steps, self._layout, self._outputs = steps, layout, outputs
         self._types = [number_type(name) for name in _types(steps, [access.dtype for access in layout.accesses])]
-        k = self._k = KernelBuilder(steps_name(steps), BLOCK)
+        k = self._k = KernelBuilder(steps_name(steps) or f"copied_{len(outputs)}", BLOCK)
         self._given = [k.buffer(f"x{i}", number_type(access.dtype).memory) for i, access in enumerate(layout.accesses)]
         self._made = [k.buffer(f"y{i}", self._types[output].memory, written=True) for i, output in enumerate(outputs)]
 

@@ -64,8 +64,8 @@ def copied(device: CudaDevice, value: TensorList, capacity: Capacity | None) -> 
     held = as_nested(device, value, capacity)
     if held is not value:
         return held
-    parts = (device.copied(part) for part in (held.dense, held.count, held.counts))
-    return NestedList(held, *parts, held.like)
+    dense, count, counts = (device.copied(part) for part in (held.dense, held.count, held.counts))
+    return NestedList(held, dense, count, counts, held.like)
 
 
 def push(
