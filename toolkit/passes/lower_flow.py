@@ -29,6 +29,7 @@ def lower_flow(graph: Graph, is_runnable: Callable[[Node], bool]) -> Graph:
     """The graph with control flow in place of If, Case and While; itself where there is none, or not all can be so.
 
     Args:
+        graph: all of it is on one device.
         is_runnable: whether a node of a function can stand in the graph: the device has a kernel for it.
     """
     if not any(node.op in _LOWERED for node in graph):
@@ -45,6 +46,8 @@ def lower_flow(graph: Graph, is_runnable: Callable[[Node], bool]) -> Graph:
                 return graph  # a number or a text decides
             _part(work)
             _shorten(work, had)
+            for node in work.nodes:
+                node.device = graph.nodes[0].device  # a function runs where it is called, whatever its nodes ask for
             return work
     return graph
 

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests import tolerance
 from toolkit import client as gm
 from toolkit.client.flow import functional_flow
 from toolkit.errors import InvalidArgumentError
@@ -153,3 +154,24 @@ def test_what_is_done_before_a_step_fails_is_done(fails: Any) -> None:
             else:
                 session.run(y, {x: X, n: 0})
             np.testing.assert_array_equal(session.run(w.value()), step * X)
+
+
+@pytest.mark.parametrize("asked", ["CPU:1", "GPU:0", "GPU:1"])
+def test_a_loop_of_functions_runs_where_it_is_called(asked: str) -> None:
+    """Whatever its body asks for; in place of the call, too."""
+    with gm.Graph().as_default() as graph, graph.device("/device:GPU:0"):
+        x = gm.placeholder(gm.float32, [3])
+
+        def body(i: Any, y: Any) -> Any:
+            with gm.get_default_graph().device(f"/device:{asked}"):
+                return [i + 1, gm.tanh(y) + 1.0]
+
+        y = functional_flow.while_loop(lambda i, y: i < 3, body, [gm.constant(0), x])[1]
+        with graph.device(""):
+            z = gm.identity(y)
+    wanted = X
+    for _ in range(3):
+        wanted = np.tanh(wanted) + 1
+    with Session(graph, devices=ALL) as session:
+        for _ in range(3):
+            np.testing.assert_allclose(session.run(z, {x: X}), wanted, rtol=tolerance.gamma(30, np.dtype(np.float32)))
