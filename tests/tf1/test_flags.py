@@ -16,6 +16,9 @@ def _define(module: Any) -> Any:
     module.DEFINE_float("rate", 1, "how fast", flag_values=values)
     module.DEFINE_string("data", None, "where", flag_values=values)
     module.DEFINE_boolean("train", False, "whether", flag_values=values)
+    module.DEFINE_integer("batch", "2", "texts as defaults", flag_values=values)
+    module.DEFINE_float("decay", "1e-4", "are read", flag_values=values)
+    module.DEFINE_boolean("debug", "False", "as well", flag_values=values)
     module.DEFINE_list("layers", "a,b", "which", flag_values=values)
     module.DEFINE_enum("kind", "old", ["old", "new"], "what", flag_values=values)
     module.DEFINE_multi_string("tag", "x", "called", flag_values=values)
@@ -59,6 +62,11 @@ def test_values_are_those_of_absl(given: list[str]) -> None:
 def test_mistakes(given: list[str], said: str) -> None:
     with pytest.raises(flags.FlagError, match=said):
         _define(flags)(["program", *given])
+
+
+def test_a_default_that_does_not_fit() -> None:
+    with pytest.raises(flags.FlagError, match="--batch=many: expected int"):
+        flags.DEFINE_integer("batch", "many", flag_values=flags.FlagValues())
 
 
 def test_a_program_ends_with_a_line_about_its_flags(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -150,6 +150,8 @@ def _define(
     name: str, default: Any, help: str | None, parse: Callable[[str], Any], is_bool: bool = False,
     flag_values: FlagValues = FLAGS, is_list: bool = False,
 ) -> None:  # fmt: skip
+    if isinstance(default, str) and not is_list:  # "1e-4" as the default of a number
+        default = parse(default)
     flag_values._add(_Flag(name, default, help, parse, is_bool, is_list))  # pyright: ignore[reportPrivateUsage]
 
 
