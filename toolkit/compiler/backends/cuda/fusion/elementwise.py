@@ -170,7 +170,9 @@ def _own_key(operation: Operation) -> _Key | None:
 
 def _is_of_rows(operation: Operation, shape: tuple[int, ...]) -> bool:
     """Whether it computes one number of each row of a shape, which is longer, from others."""
-    if not operation.outputs or shape == operation.output.shape or operation.output.shape != row_shape(shape):
+    if not (shape and operation.outputs):  # one number has no rows
+        return False
+    if shape == operation.output.shape or operation.output.shape != row_shape(shape):
         return False
     if is_turned(operation):
         return operation.inputs[0].shape in (shape[:-1], row_shape(shape))
