@@ -66,7 +66,7 @@ def _there(work: Work, seed: int, precision: str = "f32") -> list[Any]:
     return found
 
 
-@pytest.mark.parametrize("seed", [0, 4, 8, 13, 22, 24, 205])
+@pytest.mark.parametrize("seed", [0, 4, 6, 8, 13, 22, 24, 205])
 def test_a_gpu_gives_what_the_cpu_gives(seed: int) -> None:
     work = Work(Program.of(seed))
     perturbation.assert_agree([_there(work, seed), _here(work)], lambda: perturbation.of_work(work.graph, work))

@@ -134,7 +134,8 @@ def _is_of_rows(term: Call, shape: tuple[int, ...] | None) -> bool:
     """Whether it sums the rows of a matrix."""
     if term.op == "BiasAddGrad":  # channels are the columns of a matrix in either format
         return True
-    return term.op == "Sum" and numbers_of(term.inputs[1]) == (0,) and shape == (term.inputs[0].shape or ())[1:]
+    columns = (term.inputs[0].shape or ())[1:]
+    return term.op == "Sum" and numbers_of(term.inputs[1]) == (0,) and shape in (columns, (1, *columns))
 
 
 def _is_single(call: Call) -> bool:
