@@ -95,6 +95,26 @@ def _check(tf: ModuleType, name: str, folder: Path, learning: bool, precision: s
     assert sum("gpu_attention_gradient" in line for line in lines) == (formed and learning), lines
 
 
+#: batch, heads, rows, keys, numbers of a key and of a value; precision
+_OF_SIZES = [
+    ((1, 2, 1, 129, 64, 64), "tf32"), ((1, 1, 7, 7, 256, 256), "tf32"), ((1, 2, 33, 1, 160, 192), "bf16"),
+    ((2, 1, 129, 129, 32, 48), "fp16"), ((1, 1, 1, 1000, 128, 128), "bf16"), ((1, 1, 1000, 3, 16, 16), "tf32"),
+    ((2, 2, 5, 9, 24, 20), "tf32"), ((1, 2, 7, 7, 8, 8), "fp16"), ((1, 1, 7, 9, 256, 64), "fp16"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("learning", [False, True], ids=["inference", "training"])
+@pytest.mark.parametrize(("sizes", "precision"), _OF_SIZES, ids=str)
+def test_sizes(tf: ModuleType, sizes: tuple[int, ...], precision: str, learning: bool, tmp_path: Path) -> None:
+    """Of heads, of one query over what came before, and odd lengths."""
+    names = ("batch", "heads", "rows", "keys", "size", "value_size")
+    by_name = dict(zip(names, sizes, strict=True))
+    graph, fetched, (feeds, expected) = graph_of(tf, FORMS["bert"], tmp_path, learning=learning, **by_name)
+    lines = compared(graph, fetched, feeds, expected, precision)
+    assert sum("gpu_attention " in line for line in lines) == 1, lines
+    assert sum("gpu_attention_gradient" in line for line in lines) == learning, lines
+
+
 def test_what_stays_apart_is_a_form() -> None:
     assert set(APART) <= set(FORMS) and all(any(each) for each in APART.values())
 

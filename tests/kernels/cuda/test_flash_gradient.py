@@ -92,7 +92,9 @@ def _allowed(case: Case, operands: list[Array], out: Array, mask: Array | None) 
     d_shares, size = d_out @ turned(v), np.abs(d_out) @ turned(np.abs(v))
     total = (d_out * known.exact).sum(-1, keepdims=True)
     of_total = (np.abs(d_out) * np.abs(out.astype(np.float64) - known.exact)).sum(-1, keepdims=True)
-    of_total += tolerance.gamma(width + 4) * (np.abs(d_out) * np.abs(out.astype(np.float64))).sum(-1, keepdims=True)
+    of_total += (factor + tolerance.gamma(width + 4)) * (np.abs(d_out) * np.abs(out.astype(np.float64))).sum(
+        -1, keepdims=True
+    )
     slopes = shares * (d_shares - total)
     off = of_total + size * of_product(width) + 2 * unit * (np.abs(d_shares) + np.abs(total))
     of_slope = (shares + of_share) * off + of_share * np.abs(d_shares - total)

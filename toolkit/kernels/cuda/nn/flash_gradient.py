@@ -3,6 +3,7 @@
 With P = exp(scale * q k' + mask - statistics) and dS = P * (d_out v' - D), where D is the row's sum of d_out * out:
 dq = scale * dS k, dk = scale * dS' q, dv = P' d_out. Scores are computed again. One kernel has blocks of queries, walks
 along the keys, makes dq and leaves D in memory; one has blocks of keys, walks along the queries and makes dk and dv.
+Where one key has a row's share, dS is 0: D is of d_out as products take it.
 Each number is summed by one thread in one order, so that results are the same bits each time, without atomics.
 
 Both are the same but for what is a block's own and what it walks along, which are called so here. A warp has 16 of its
@@ -333,7 +334,9 @@ class _Gradient:
         groups = shape.width // shape.format.vector
         total = k.variable(k.number(0.0, "float"))
         with k.loop(self._at.inside, k.number(groups, index), 4) as group:
-            pairs = zip(out.floats(here, group), d_out.floats(here, group), strict=True)
+            # as the products have them: where one key has all of a row's share, both terms of a slope are the same
+            given = [self._rounded(each) for each in d_out.floats(here, group)]
+            pairs = zip(out.floats(here, group), given, strict=True)
             total.set(functools.reduce(k.add, [k.mul(one, other) for one, other in pairs], total.get()))
         dot = beside(k, total.get())
         mine = k.both(k.compare("eq", self._at.inside, k.number(0, index)), k.compare("slt", row, self._row_count))
@@ -342,6 +345,10 @@ class _Gradient:
         with k.when(mine):
             k.store(self._dots, self._place(row), dot)
         return top, logarithm[0] if logarithm else None, dot
+
+    def _rounded(self, number: Value) -> Value:
+        """A number as a product takes it."""
+        return self._k.round_tf32(number) if self._shape.format.number == "float" else number
 
     def _shared_numbers(self, first: Lanes) -> KernelBuffer:
         """Those of a tile's rows, put into shared memory: one behind the other what was kept, and D."""
