@@ -13,7 +13,7 @@ from toolkit.kernels.cuda.driver.base import Context, Event
 from toolkit.kernels.cuda.memory import GpuArray
 
 
-class Held:
+class HeldElsewhere:
     """The tensors of one device, in the order in which they are copied.
 
     Args:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from toolkit.kernels.cuda.driver.base import Context, Event, Stream
-from toolkit.kernels.cuda.held import Held
+from toolkit.kernels.cuda.held import HeldElsewhere
 from toolkit.kernels.cuda.memory import GpuArray
 from toolkit.kernels.cuda.pool import Pool
 from toolkit.kernels.cuda.staging import SECTION, Buffers, Ring
@@ -44,7 +44,7 @@ class Transfers:
         self._buffers = Buffers(context)
         self._spare: list[Event] = []
         self._reached = 0  # the last ticket (`Pool.tickets`) of which everything before it is done
-        self._held = pool.held = Held(context)
+        self._held = pool.held = HeldElsewhere(context)
         self._is_busy = False  # whether there may be work in the streams of what is large
 
     def copy_in(self, made: GpuArray, raw: Array) -> None:
