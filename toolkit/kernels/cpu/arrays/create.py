@@ -244,9 +244,10 @@ def histogram_fixed_width(op: KernelNode) -> Compute:
         require(low < high, f"value_range should satisfy value_range[0] < value_range[1], but got [{low}, {high}]")
         require(count > 0, f"nbins should be a positive number, but got '{count}'")
         flat = values.reshape(-1).astype(np.float64)
-        require(np.isfinite(flat).all() or not len(flat), "values must be finite")
+        require(not np.isnan(flat).any(), "Histogram values must not contain NaN")
         step = (high - low) / count
-        bins = np.clip(np.floor((flat - low) / step), 0, count - 1).astype(np.int64)
+        places = np.nan_to_num(np.floor((flat - low) / step), nan=0.0)  # of a range whose width is infinite
+        bins = np.clip(places, 0, count - 1).astype(np.int64)
         return np.bincount(bins, minlength=count).astype(dtype)
 
     return compute

@@ -236,32 +236,39 @@ def _parts(k: KernelBuilder, circular: Value, hyperbolic: Value) -> tuple[Value,
     return (*sine_and_cosine(k, circular), sinh(k, hyperbolic), cosh(k, hyperbolic))
 
 
+def _product(k: KernelBuilder, circular: Value, hyperbolic: Value) -> Value:
+    """0 times infinity is 0: what is infinite overflowed, and what is 0 is."""
+    zero, one = k.number(0.0, "double"), k.number(1.0, "double")
+    by = k.select(k.compare("oeq", circular, zero), k.intrinsic("copysign", one, hyperbolic), hyperbolic)
+    return k.mul(circular, by)
+
+
 @gpu_operator("Sin", kinds="c", weight=600)
 @_in_double
 def sin(k: KernelBuilder, a: ComplexNumber) -> ComplexNumber:
     sine, cosine, sinh_, cosh_ = _parts(k, a.real, a.imag)
-    return _C(k.mul(sine, cosh_), k.mul(cosine, sinh_))
+    return _C(_product(k, sine, cosh_), _product(k, cosine, sinh_))
 
 
 @gpu_operator("Cos", kinds="c", weight=600)
 @_in_double
 def cos(k: KernelBuilder, a: ComplexNumber) -> ComplexNumber:
     sine, cosine, sinh_, cosh_ = _parts(k, a.real, a.imag)
-    return _C(k.mul(cosine, cosh_), k.neg(k.mul(sine, sinh_)))
+    return _C(_product(k, cosine, cosh_), k.neg(_product(k, sine, sinh_)))
 
 
 @gpu_operator("Sinh", kinds="c", weight=600)
 @_in_double
 def complex_sinh(k: KernelBuilder, a: ComplexNumber) -> ComplexNumber:
     sine, cosine, sinh_, cosh_ = _parts(k, a.imag, a.real)
-    return _C(k.mul(sinh_, cosine), k.mul(cosh_, sine))
+    return _C(_product(k, cosine, sinh_), _product(k, sine, cosh_))
 
 
 @gpu_operator("Cosh", kinds="c", weight=600)
 @_in_double
 def complex_cosh(k: KernelBuilder, a: ComplexNumber) -> ComplexNumber:
     sine, cosine, sinh_, cosh_ = _parts(k, a.imag, a.real)
-    return _C(k.mul(cosh_, cosine), k.mul(sinh_, sine))
+    return _C(_product(k, cosine, cosh_), _product(k, sine, sinh_))
 
 
 @gpu_operator("Tan", kinds="c", weight=700)
