@@ -378,6 +378,8 @@ CASES = [
         for out in ("int32", "int64")
     ),
     Case("HistogramFixedWidth", [f(2), F([3, 3]), np.int32(5)], error=BAD),
+    Case("HistogramFixedWidth", [F([1, np.inf, -np.inf]), F([0, 5]), np.int32(5)]),
+    Case("HistogramFixedWidth", [F([1, np.nan]), F([0, 5]), np.int32(5)], error=BAD),
     *(
         Case("Bucketize", [sample(dt, (3, 4))], {"boundaries": [-2.0, 0.0, 1.0, 3.0]})
         for dt in ("float32", "float64", "int32", "int64")
