@@ -10,7 +10,7 @@ from commands.edit_options import EDITS, SignatureEdits, telling_all_mistakes
 from commands.options import Allow, As, Out, Tags, command_app
 
 if TYPE_CHECKING:
-    from toolkit.formats.model import Model
+    from toolkit.formats.models.model import Model
 
 app = command_app()
 
@@ -150,7 +150,7 @@ def _made(
     """The model that a spec or a program describes."""
     from toolkit.client.spec import build_spec
     from toolkit.errors import UsageError
-    from toolkit.formats.model import from_meta_graph
+    from toolkit.formats.models.model import from_meta_graph
 
     if _is_program(spec, until):
         from toolkit.tensorflow import programs

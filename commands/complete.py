@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from commands import shell
 
 if TYPE_CHECKING:
-    from toolkit.formats.names import Names
+    from toolkit.formats.models.names import Names
 
 #: parameters of commands that name the file whose names are wanted
 _SOURCES = ("source", "file", "paths", "old", "graph", "prefix", "path")
@@ -48,7 +48,7 @@ def _starting(values: Iterable[str], start: str) -> list[str]:
 
 def _names(ctx: Any) -> Names:
     """The names in the file that the command line has so far, those that can be offered."""
-    from toolkit.formats.names import Names
+    from toolkit.formats.models.names import Names
 
     found = _all_names(ctx)
     nodes = {name: op for name, op in found.nodes.items() if shell.is_plain(name) and shell.is_plain(op)}
@@ -56,7 +56,7 @@ def _names(ctx: Any) -> Names:
 
 
 def _all_names(ctx: Any) -> Names:
-    from toolkit.formats.names import Names, names_in
+    from toolkit.formats.models.names import Names, names_in
 
     # an option that still lacks its value ends the parsing, and leaves the arguments before it in ctx.args
     given: list[Any] = [*ctx.args, *(ctx.params.get(key) for key in _SOURCES)]
@@ -209,7 +209,7 @@ def _formats() -> Iterable[str]:
 
 
 def _kinds() -> list[str]:
-    from toolkit.formats.detect import ModelKind
+    from toolkit.formats.inspection.detect import ModelKind
 
     return [kind.value + encoding for kind in ModelKind for encoding in ("", ".text", ".json")]
 

@@ -30,8 +30,8 @@ def convert(
     """
     from commands import models
     from toolkit.errors import UsageError, source_name
-    from toolkit.formats.losses import losses
-    from toolkit.formats.model import target_kind
+    from toolkit.formats.models.losses import losses
+    from toolkit.formats.models.model import target_kind
 
     model = models.read("convert", source, tags)
     kind, encoding = target_kind(model, out, as_kind)

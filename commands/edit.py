@@ -22,7 +22,7 @@ from commands.edit_options import EDITS, EditCommand, telling_all_mistakes
 from commands.options import Allow, As, In, Out, Report, Tags, command_app
 
 if TYPE_CHECKING:
-    from toolkit.formats.model import Model
+    from toolkit.formats.models.model import Model
     from toolkit.passes.edit.table import Step
 
 app = command_app()
@@ -122,8 +122,8 @@ def _lost(before: Model, after: Model, out: str, as_kind: str | None) -> list[st
         UsageError: the edits made it.
     """
     from toolkit.errors import UsageError
-    from toolkit.formats.losses import losses
-    from toolkit.formats.model import target_kind
+    from toolkit.formats.models.losses import losses
+    from toolkit.formats.models.model import target_kind
 
     kind, encoding = target_kind(after, out, as_kind)
     lost = losses(after, kind, encoding)

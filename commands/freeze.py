@@ -16,7 +16,7 @@ from commands import messages
 from commands.options import Allow, As, Feeds, Fetches, In, Out, Report, Tags, command_app
 
 if TYPE_CHECKING:
-    from toolkit.formats.model import Model
+    from toolkit.formats.models.model import Model
     from toolkit.passes.freeze_model import FreezeRequest
 
 app = command_app()
@@ -56,7 +56,7 @@ def freeze(
     from commands import models
     from commands.prune import split_names
     from toolkit.formats.bundle.locate import open_tensors
-    from toolkit.formats.model import variables_prefix
+    from toolkit.formats.models.model import variables_prefix
     from toolkit.passes.freeze_model import freeze_model
 
     model = models.read("freeze", source, tags)
@@ -83,7 +83,7 @@ def freeze(
 
 def _kind_for(model: Model, out: str) -> str:
     """What is written where nobody says: to the next command of a pipe all that there is, else the graph alone."""
-    from toolkit.formats.model import ModelKind
+    from toolkit.formats.models.model import ModelKind
 
     if out == "-" and _is_pipe(sys.stdout):
         return model.kind.value
@@ -108,7 +108,7 @@ def _request(
     only: list[str] | None,
 ) -> FreezeRequest:
     from toolkit.errors import UsageError, about_option
-    from toolkit.formats.model import ModelKind, parse_kind
+    from toolkit.formats.models.model import ModelKind, parse_kind
     from toolkit.graph.summary import likely_outputs
     from toolkit.graph.tensorref import parse_tensor
     from toolkit.passes.freeze_model import FreezeRequest
@@ -143,7 +143,7 @@ def _request(
 
 
 def _say(facts: dict[str, Any]) -> None:
-    from toolkit.formats.report import plural
+    from toolkit.formats.inspection.report import plural
 
     size = sum(facts["variables"].values())
     lines = [f"{plural(len(facts['variables']), 'variable')} became constants ({size:,} bytes)"]

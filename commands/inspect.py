@@ -148,19 +148,19 @@ def inspect(
     if nodes or where is not None or path is not None or tree or costs:
         _look_into(file, as_json, where, path, tree, costs, depth, batch, signature, tags)
         return
-    from toolkit.formats import summary
+    from toolkit.formats.inspection import summary
 
     report = summary.inspect(file, _add_costs)
     if as_json:
         print_json(report)
         return
-    from toolkit.formats import report as text
+    from toolkit.formats.inspection import report as text
 
     sys.stdout.write(text.render(report))
 
 
 def _print_hash(file: str, tags: str | None, as_json: bool) -> None:
-    from toolkit.formats.model import read_model
+    from toolkit.formats.models.model import read_model
     from toolkit.passes.optimize.canonical import content_hash
 
     with models.about(file):
@@ -192,7 +192,7 @@ def _look_into(
     from contextlib import nullcontext
 
     from toolkit.errors import GraphError, UsageError, about_option
-    from toolkit.formats.model import read_model
+    from toolkit.formats.models.model import read_model
     from toolkit.passes import explore, explore_text
 
     views = [name for name, on in (("--path", path), ("--tree", tree), ("--costs", costs)) if on]

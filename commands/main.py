@@ -168,7 +168,7 @@ def run(args: Sequence[str]) -> int:
 
 def _archives() -> Any:
     """The module that unpacks archives, where anybody has imported it."""
-    return sys.modules.get("toolkit.formats.archive")
+    return sys.modules.get("toolkit.formats.folders.archive")
 
 
 def _run(args: Sequence[str]) -> int:

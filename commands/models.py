@@ -13,7 +13,7 @@ from commands import messages
 from toolkit.errors import source_name
 
 if TYPE_CHECKING:
-    from toolkit.formats.model import Model
+    from toolkit.formats.models.model import Model
 
 
 #: nodes above which the collector of garbage does not look at them again and again
@@ -35,7 +35,7 @@ def read(command: str, source: str, tags: str | None, data: bytes | None = None)
     Raises:
         GraphmillError: it cannot be read; there is no such tag set.
     """
-    from toolkit.formats.model import read_model
+    from toolkit.formats.models.model import read_model
     from toolkit.graph.garbage import no_collection
 
     started = time.monotonic()
@@ -71,7 +71,7 @@ def write(command: str, model: Model, out: str, as_kind: str | None, allow: list
         GraphmillError: it cannot be written.
     """
 
-    from toolkit.formats.model import write_model
+    from toolkit.formats.models.model import write_model
 
     started = time.monotonic()
     write_model(model, out, as_kind, check_links=link_check(allow))
@@ -83,8 +83,8 @@ def write(command: str, model: Model, out: str, as_kind: str | None, allow: list
 
 def _warn_assets(command: str, model: Model, out: str, as_kind: str | None) -> None:
     """Say which assets a SavedModel needs and was read without."""
-    from toolkit.formats.model import ModelKind, target_kind
-    from toolkit.formats.savedmodel import asset_path
+    from toolkit.formats.models.model import ModelKind, target_kind
+    from toolkit.formats.models.savedmodel import asset_path
 
     if model.folder is None or target_kind(model, out, as_kind)[0] is not ModelKind.SAVED_MODEL:
         return
@@ -97,8 +97,8 @@ def _warn_assets(command: str, model: Model, out: str, as_kind: str | None) -> N
 
 def _warn_split(command: str, model: Model, out: str, as_kind: str | None) -> None:
     """Say who reads a SavedModel that was split."""
-    from toolkit.formats.detect import SPLIT_NAME
-    from toolkit.formats.model import ModelKind, target_kind, writes_folder
+    from toolkit.formats.inspection.detect import SPLIT_NAME
+    from toolkit.formats.models.model import ModelKind, target_kind, writes_folder
 
     kind, _ = target_kind(model, out, as_kind)
     if kind is ModelKind.SAVED_MODEL and writes_folder(kind, out) and (Path(out) / SPLIT_NAME).is_file():
@@ -138,7 +138,7 @@ def warn_left_behind(command: str, model: Model, out: str, as_kind: str | None =
 
 def left_behind(model: Model, out: str, as_kind: str | None = None) -> list[str]:
     """What belongs to the graph and lies in the SavedModel folder it came from, when the result is the graph alone."""
-    from toolkit.formats.model import ModelKind, companions, target_kind, writes_archive, writes_folder
+    from toolkit.formats.models.model import ModelKind, companions, target_kind, writes_archive, writes_folder
 
     if model.folder is None:
         return []

@@ -11,7 +11,7 @@ from commands import messages
 from commands.options import Allow, As, Feeds, Fetches, In, Json, Out, Tags, Targets, command_app, print_json
 
 if TYPE_CHECKING:
-    from toolkit.formats.model import Model
+    from toolkit.formats.models.model import Model
     from toolkit.passes.optimize.rewriting import Optimization
     from toolkit.passes.optimize.run import Applied, Optimized
     from toolkit.runtime.analysis.compare import Comparison
@@ -186,7 +186,7 @@ def _pruned(
     from dataclasses import replace
 
     from commands.prune import prune_options, split_names
-    from toolkit.formats.model import ModelKind
+    from toolkit.formats.models.model import ModelKind
     from toolkit.passes.base import run_pass
     from toolkit.passes.surroundings import lifecycle_operations, record_signature, shrink
 
@@ -236,7 +236,7 @@ def _facts(model: Model, done: Optimized) -> dict[str, Any]:
 
 
 def _say(done: Optimized, surroundings: dict[str, Any]) -> None:
-    from toolkit.formats.report import plural
+    from toolkit.formats.inspection.report import plural
 
     nodes = (done.passes[0].nodes_before, done.passes[-1].nodes_after) if done.passes else (0, 0)
     lines = [_left(*nodes)] if done.modified else ["nothing to do"]
@@ -256,13 +256,13 @@ def _say(done: Optimized, surroundings: dict[str, Any]) -> None:
 
 
 def _left(before: int, after: int) -> str:
-    from toolkit.formats.report import plural
+    from toolkit.formats.inspection.report import plural
 
     return f"{plural(before, 'node')} became {after:,}" if after > before else f"{after:,} of {before:,} nodes are left"
 
 
 def _fewer(count: int) -> str:
-    from toolkit.formats.report import plural
+    from toolkit.formats.inspection.report import plural
 
     return f"{plural(abs(count), 'node')} {'fewer' if count > 0 else 'more'}" if count else "as many nodes"
 

@@ -20,7 +20,7 @@ Out = Annotated[
 
 def _check_kind(kind: str | None) -> str | None:
     if kind:
-        from toolkit.formats.model import parse_kind
+        from toolkit.formats.models.model import parse_kind
 
         parse_kind(kind)
     return kind

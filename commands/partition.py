@@ -11,7 +11,7 @@ from commands import messages
 from commands.options import Allow, As, In, Json, Tags, command_app, print_json
 
 if TYPE_CHECKING:
-    from toolkit.formats.model import Model
+    from toolkit.formats.models.model import Model
     from toolkit.passes.partition import Partitioned, PartitionGraph
     from toolkit.passes.receive_schedule import ReceiveSchedule
     from toolkit.passes.schedule_receives import ScheduleReceives
@@ -106,9 +106,9 @@ def partition(
 
 
 def _scheduling(cluster: str | None, costs: str | None, batch: int | None) -> ScheduleReceives:
-    from toolkit.formats.cluster import read_cluster
-    from toolkit.formats.cluster_speeds import Speeds
-    from toolkit.formats.cost_file import read_cost_file
+    from toolkit.formats.settings.cluster import read_cluster
+    from toolkit.formats.settings.cluster_speeds import Speeds
+    from toolkit.formats.settings.cost_file import read_cost_file
     from toolkit.passes.costs import BATCH
     from toolkit.passes.schedule_receives import ScheduleReceives
 
@@ -139,9 +139,9 @@ def _split(
     report: str | None,
 ) -> None:
     from commands import models
+    from toolkit.formats.folders.partitions import write_partition_stream, write_partitions
+    from toolkit.formats.inspection.report import plural
     from toolkit.formats.io import write_output
-    from toolkit.formats.partitions import write_partition_stream, write_partitions
-    from toolkit.formats.report import plural
     from toolkit.graph.check import require_valid
     from toolkit.graph.garbage import no_collection
     from toolkit.passes.costs import CrossingBytes
@@ -190,7 +190,7 @@ def _split(
 
 
 def _say_schedule(schedule: ReceiveSchedule) -> None:
-    from toolkit.formats.report import bytes_text, plural
+    from toolkit.formats.inspection.report import bytes_text, plural
 
     before, after = schedule.seconds
     messages.say(

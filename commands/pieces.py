@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from commands import messages, models
 
 if TYPE_CHECKING:
-    from toolkit.formats.model import Model, ModelKind
+    from toolkit.formats.models.model import Model, ModelKind
     from toolkit.passes.edit.table import Step
     from toolkit.passes.pieces import Piece
 
@@ -69,7 +69,7 @@ def build_pieces(
     """
     from toolkit.errors import UsageError, about_option
     from toolkit.formats.bundle.locate import find_prefix
-    from toolkit.formats.model import ModelKind, variables_prefix
+    from toolkit.formats.models.model import ModelKind, variables_prefix
     from toolkit.passes.pieces import Piece
 
     if saved_model is not None:
@@ -117,8 +117,8 @@ def write_built(request: Request, model: Model, *, is_code: bool) -> None:
     Raises:
         GraphmillError: a signature cannot be changed; the variables have no values; it cannot be written.
     """
-    from toolkit.formats.model import ModelKind, target_kind, writes_archive, writes_folder
-    from toolkit.formats.report import plural
+    from toolkit.formats.inspection.report import plural
+    from toolkit.formats.models.model import ModelKind, target_kind, writes_archive, writes_folder
 
     kind, encoding = target_kind(model, request.out, request.as_kind)
     if kind is ModelKind.SAVED_MODEL and model.kind is not ModelKind.SAVED_MODEL:
@@ -166,7 +166,7 @@ def _any_link(links: list[Path]) -> None:
 
 def _with_values(request: Request, model: Model, *, is_code: bool) -> Model:
     """A SavedModel of a graph that was made, with the first values of its variables."""
-    from toolkit.formats.model import from_meta_graph
+    from toolkit.formats.models.model import from_meta_graph
     from toolkit.graph.summary import VARIABLES
     from toolkit.passes.pieces import Piece
     from toolkit.runtime.saving.initial_values import write_initial_values

@@ -74,8 +74,8 @@ def place(
     """
     from commands import models
     from toolkit.errors import UsageError, about_option
-    from toolkit.formats.cluster import read_cluster
-    from toolkit.formats.cost_file import read_cost_file
+    from toolkit.formats.settings.cluster import read_cluster
+    from toolkit.formats.settings.cost_file import read_cost_file
     from toolkit.passes.base import run_pass
     from toolkit.passes.costs import BATCH
     from toolkit.passes.devices import DeviceSet
@@ -123,7 +123,7 @@ def place(
 
 def _rules(file: str, devices: Any) -> Any:
     from toolkit.errors import UsageError
-    from toolkit.formats.placement_rules import PlacementRule, read_rules
+    from toolkit.formats.settings.placement_rules import PlacementRule, read_rules
 
     def fits(rule: PlacementRule) -> None:
         if not rule.device.startswith("@") and not devices.matching(rule.spec):
@@ -133,7 +133,7 @@ def _rules(file: str, devices: Any) -> Any:
 
 
 def _say(facts: dict[str, Any], rules: Any) -> None:
-    from toolkit.formats.report import bytes_text, plural
+    from toolkit.formats.inspection.report import bytes_text, plural
 
     for rule in rules:
         if not facts["rules"][rule.pattern]:

@@ -12,7 +12,7 @@ from commands import messages
 from commands.options import Allow, As, Feeds, Fetches, In, Out, Report, Tags, Targets, command_app
 
 if TYPE_CHECKING:
-    from toolkit.formats.model import Model
+    from toolkit.formats.models.model import Model
     from toolkit.graph.metagraph import MetaGraph
     from toolkit.passes.prune import Prune
 
@@ -65,7 +65,7 @@ def prune(
     from tempfile import TemporaryDirectory
 
     from commands import models
-    from toolkit.formats.model import ModelKind, target_kind
+    from toolkit.formats.models.model import ModelKind, target_kind
     from toolkit.graph.metagraph import DEFAULT_KEY
     from toolkit.passes.edit.properties import clear_all_devices
     from toolkit.passes.surroundings import record_signature
@@ -144,7 +144,7 @@ def _prune(model: Model, options: Prune, keep_lifecycle: bool, scratch: Path) ->
     """The pruned model, and what was done."""
     from dataclasses import replace
 
-    from toolkit.formats.model import ModelKind
+    from toolkit.formats.models.model import ModelKind
     from toolkit.passes.base import run_pass
     from toolkit.passes.slim import prune_saved_model
     from toolkit.passes.surroundings import lifecycle_operations, shrink, variables_without_initialiser
@@ -229,7 +229,7 @@ def _explain(model: Model, options: Prune, names: list[str], keep_lifecycle: boo
     from dataclasses import replace
 
     from toolkit.errors import about_option
-    from toolkit.formats.model import ModelKind
+    from toolkit.formats.models.model import ModelKind
     from toolkit.passes.reasons import why_kept
     from toolkit.passes.slim import needed_in_saved_model
     from toolkit.passes.surroundings import lifecycle_operations
@@ -246,7 +246,7 @@ def _explain(model: Model, options: Prune, names: list[str], keep_lifecycle: boo
 
 
 def _say(facts: dict[str, Any]) -> None:
-    from toolkit.formats.report import plural
+    from toolkit.formats.inspection.report import plural
 
     lines = [f"kept {facts['nodes_after']:,} of {facts['nodes_before']:,} nodes"]
     if facts["functions_removed"]:

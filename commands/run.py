@@ -111,14 +111,14 @@ def run(
     keep_freed_memory()
     try:
         with end_by_force(), end_on_term(), bounded(limits) as allowance:
-            from toolkit.formats import array_output
+            from toolkit.formats.arrays import output
             from toolkit.runtime.jobs.loading import load
             from toolkit.runtime.jobs.option_checks import check_options
             from toolkit.runtime.jobs.options import from_command_line
 
             shards = given["coalesce"] is not None or (given["engine"] is not None and _has_shards(feed))
             if out is not None and not shards:
-                array_output.check_destination(out)
+                output.check_destination(out)
             tolerance = {"rtol": 1e-5 if rtol is None else rtol, "atol": 1e-8 if atol is None else atol}
             if compare is not None and _are_results(source, compare):
                 raise typer.Exit(_compare_results(source, compare, tolerance))
@@ -167,7 +167,7 @@ def run(
     if report.checkpoint:
         _log(f"saved {report.checkpoint}")
     if out is not None:
-        array_output.write_arrays(out, report.outputs)
+        output.write_arrays(out, report.outputs)
     if expected is not None:
         from toolkit.runtime.steps.timing import add_estimate
 
@@ -257,7 +257,7 @@ def _actors(options: Any, model: Any) -> Generator[None]:
 def _given(source: str, feeds: str | None, feed: list[str] | None) -> dict[str, Any]:
     """What is fed, by the names that were given."""
     from toolkit.errors import UsageError, about_option
-    from toolkit.formats import arrays
+    from toolkit.formats.arrays import given as arrays
     from toolkit.runtime.jobs.random_feeds import random_feed
     from toolkit.runtime.jobs.record_feeds import record_feed
     from toolkit.runtime.shards.files import names_files
@@ -293,7 +293,7 @@ def _confine(options: Any, source: str, out: str | None, compare: str | None) ->
     from pathlib import Path
 
     from toolkit.errors import InternalError, UsageError
-    from toolkit.formats.archive import may_be_archive
+    from toolkit.formats.folders.archive import may_be_archive
     from toolkit.policy import sandbox
     from toolkit.runtime.jobs.trust import policy_of
 
@@ -330,7 +330,7 @@ def _named_files(feed: list[str] | None) -> list[str]:
     """Files that --feed names, as a source of arrays or as the text that is fed: the model may read them."""
     import json
 
-    from toolkit.formats.arrays import split_key
+    from toolkit.formats.arrays.given import split_key
 
     named: list[str] = []
     for item in feed or []:
@@ -386,7 +386,7 @@ def _are_results(*files: str) -> bool:
 
 def _compare_results(mine: str, other: str, tolerance: dict[str, float]) -> int:
     """Compare two files of arrays; returns the exit code."""
-    from toolkit.formats import arrays
+    from toolkit.formats.arrays import given as arrays
     from toolkit.runtime.analysis.compare import Comparison, Contract, compare_results
 
     def read(file: str) -> dict[str, Any]:

@@ -51,7 +51,7 @@ def unfreeze(
     from commands import models
     from commands.prune import split_names
     from toolkit.errors import UsageError, about_option
-    from toolkit.formats.model import ModelKind, takes_files, target_kind, writes_folder
+    from toolkit.formats.models.model import ModelKind, takes_files, target_kind, writes_folder
     from toolkit.passes.unfreeze import Unfreeze
     from toolkit.passes.unfreeze_model import unfreeze_model
 
@@ -85,7 +85,7 @@ def _beside(out: str) -> str:
 
 
 def _say(facts: dict[str, Any], prefix: str | None) -> None:
-    from toolkit.formats.report import plural
+    from toolkit.formats.inspection.report import plural
 
     size = sum(facts["variables"].values())
     where = f" in the checkpoint {prefix}" if prefix else ""

@@ -85,7 +85,7 @@ def validate(
     from contextlib import nullcontext
 
     from toolkit.errors import UsageError, about_option
-    from toolkit.formats.report import plural
+    from toolkit.formats.inspection.report import plural
     from toolkit.passes.validate import config as configuration
     from toolkit.passes.validate import reports
     from toolkit.passes.validate.finding import Severity
@@ -152,7 +152,7 @@ def _options(
     prefix = checkpoint or defaults.get("checkpoint", "")
     # what models are held against must be there and of the right kind, or nothing could be judged
     if earlier:
-        from toolkit.formats.detect import FileKind, detect, explain
+        from toolkit.formats.inspection.detect import FileKind, detect, explain
 
         with about_option("--compatible-with"):
             found = detect(earlier)

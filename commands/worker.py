@@ -79,7 +79,7 @@ def worker(
     from toolkit.cluster.server import ClusterServer, cluster_def, server_def
     from toolkit.cluster.worker.transfers import check_compression
     from toolkit.errors import UsageError, about_option
-    from toolkit.formats.cluster import read_cluster
+    from toolkit.formats.settings.cluster import read_cluster
     from toolkit.policy.rules import Policy
 
     read = read_cluster(cluster)

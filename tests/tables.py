@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.bench.large_graphs import write_graph
-from toolkit.formats import graphdef, node_bytes
-from toolkit.formats.node_table import NodeTable
+from toolkit.formats.models import graphdef, node_bytes
+from toolkit.formats.node_tables.table import NodeTable
 from toolkit.graph.graph import Graph
 
 

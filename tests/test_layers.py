@@ -220,7 +220,7 @@ def test_no_import_waits_for_its_function_because_of_a_circle(room: str) -> None
 #: who asks for what may not be there: symbols of libraries, what a thread has of its own, what PyYAML and stores of
 #: other people raise
 _MAY_LACK = {
-    "toolkit/formats/documents.py", "toolkit/formats/bundle/remote.py",
+    "toolkit/formats/settings/documents.py", "toolkit/formats/bundle/remote.py",
     "toolkit/kernels/random/libm.py", "toolkit/kernels/cpu/onednn/library.py", "toolkit/kernels/cpu/onednn/cached.py",
     "toolkit/kernels/cpu/native/compiler.py",
 }  # fmt: skip

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from toolkit.errors import GraphmillError, OpError
-    from toolkit.formats.model import Model, read_graph, read_model, write_model
+    from toolkit.formats.models.model import Model, read_graph, read_model, write_model
     from toolkit.graph.graph import Graph
     from toolkit.runtime.session import InteractiveSession, Session
 
@@ -18,12 +18,12 @@ _HOMES = {
     "Graph": "toolkit.graph.graph",
     "GraphmillError": "toolkit.errors",
     "InteractiveSession": "toolkit.runtime.session",
-    "Model": "toolkit.formats.model",
+    "Model": "toolkit.formats.models.model",
     "OpError": "toolkit.errors",
     "Session": "toolkit.runtime.session",
-    "read_graph": "toolkit.formats.model",
-    "read_model": "toolkit.formats.model",
-    "write_model": "toolkit.formats.model",
+    "read_graph": "toolkit.formats.models.model",
+    "read_model": "toolkit.formats.models.model",
+    "write_model": "toolkit.formats.models.model",
 }
 
 __all__ = [

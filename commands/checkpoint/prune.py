@@ -109,8 +109,8 @@ def prune(
 
 def _needed(reader: Any, path: str, signature: str | None) -> set[str]:
     from toolkit.errors import NotFoundError, about_option, did_you_mean
-    from toolkit.formats import checkpoint_graph
-    from toolkit.formats.model import read_model
+    from toolkit.formats.models import checkpoint_graph
+    from toolkit.formats.models.model import read_model
 
     model = read_model(path)
     if signature:

@@ -34,8 +34,8 @@ def restore_check(
     """
     from toolkit.errors import UsageError
     from toolkit.formats.bundle.locate import open_tensors
-    from toolkit.formats.checkpoint_graph import compare_with_graph, expected_tensors
-    from toolkit.formats.model import read_model, variables_prefix
+    from toolkit.formats.models.checkpoint_graph import compare_with_graph, expected_tensors
+    from toolkit.formats.models.model import read_model, variables_prefix
 
     model = read_model(graph)
     name = prefix or variables_prefix(model)

@@ -66,7 +66,7 @@ def table(rows: Sequence[Sequence[str]], head: Sequence[str], right: Sequence[in
         head: titles of the columns.
         right: columns that are aligned to the right, as numbers are.
     """
-    from toolkit.formats import report
+    from toolkit.formats.inspection import report
 
     return report.table([head, *rows], right)
 

@@ -46,8 +46,8 @@ def verify(
     findings = list(report.findings)
     if graph is not None and not any(finding.kind == "index" for finding in findings):
         from toolkit.formats.bundle.locate import open_tensors
-        from toolkit.formats.checkpoint_graph import compare_with_graph
-        from toolkit.formats.model import read_model
+        from toolkit.formats.models.checkpoint_graph import compare_with_graph
+        from toolkit.formats.models.model import read_model
 
         with open_tensors(name) as reader:
             findings += compare_with_graph(reader, read_model(graph))

@@ -26,7 +26,7 @@ def status(
     tell their devices and incarnations alone. Exit 1 when a task does not answer.
     """
     from toolkit.cluster.status import ask_all
-    from toolkit.formats.cluster import read_cluster
+    from toolkit.formats.settings.cluster import read_cluster
 
     rows = ask_all(read_cluster(cluster), timeout)
     if json:

@@ -46,7 +46,7 @@ def up(
     from toolkit.cluster.rpc.channels import ChannelSettings
     from toolkit.cluster.worker.transfers import check_compression
     from toolkit.errors import about_option
-    from toolkit.formats.cluster import read_cluster
+    from toolkit.formats.settings.cluster import read_cluster
     from toolkit.policy.rules import Policy
 
     with about_option("--plugin"):

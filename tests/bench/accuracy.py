@@ -17,8 +17,8 @@ import numpy as np
 
 from schemas import graph_pb2, types_pb2
 from tests.bench.workloads.networks import NETWORKS, classifier, images
-from toolkit.formats.graphdef import from_proto
-from toolkit.formats.tensor import from_array, to_array
+from toolkit.formats.arrays.tensor import from_array, to_array
+from toolkit.formats.models.graphdef import from_proto
 from toolkit.runtime.session import Session
 
 _FLOAT, _DOUBLE = types_pb2.DT_FLOAT, types_pb2.DT_DOUBLE

@@ -40,8 +40,8 @@ class Model:
 def branches(folder: Path, count: int) -> Model:
     """So many chains of products and tanh, side by side."""
     from tests.passes.graphs import F
-    from toolkit.formats.model import from_graph, write_model
-    from toolkit.formats.tensor import from_array
+    from toolkit.formats.arrays.tensor import from_array
+    from toolkit.formats.models.model import from_graph, write_model
     from toolkit.graph.graph import Graph
     from toolkit.graph.shape import Shape
 

@@ -23,7 +23,7 @@ import numpy as np
 from tests.bench.workloads import networks, rnn, training
 from tests.bench.workloads.base import Workload
 from tests.models import ROOT
-from toolkit.formats.model import read_model
+from toolkit.formats.models.model import read_model
 from toolkit.graph.device import DeviceSpec
 from toolkit.graph.graph import Graph
 from toolkit.passes.place import Place

@@ -14,7 +14,7 @@ from toolkit.client.metagraphs import importing
 from toolkit.client.spec import build_spec
 from toolkit.client.variables.kinds import RefVariable, ResourceVariable
 from toolkit.errors import FormatError, GraphError
-from toolkit.formats.metagraph import from_proto, to_proto
+from toolkit.formats.models.metagraph import from_proto, to_proto
 from toolkit.graph.metagraph import MetaGraph
 
 

@@ -15,7 +15,7 @@ from tests.client.client_programs import tf1_semantics
 from toolkit import client as gm
 from toolkit.client.spec import build_spec
 from toolkit.errors import GraphError, UsageError
-from toolkit.formats.metagraph import to_proto
+from toolkit.formats.models.metagraph import to_proto
 from toolkit.runtime.session import Session
 
 pytestmark = pytest.mark.tensorflow

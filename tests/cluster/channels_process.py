@@ -7,7 +7,7 @@ import sys
 
 from schemas import config_pb2
 from toolkit.cluster.server import ClusterServer, cluster_def, server_def
-from toolkit.formats.cluster import read_cluster
+from toolkit.formats.settings.cluster import read_cluster
 
 
 def main() -> None:

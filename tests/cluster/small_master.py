@@ -18,7 +18,7 @@ from toolkit.cluster.rpc.server import Listening, Server
 from toolkit.cluster.worker.service import WorkerService
 from toolkit.cluster.worker.task import WorkerTask
 from toolkit.errors import OpError
-from toolkit.formats.tensor import from_array
+from toolkit.formats.arrays.tensor import from_array
 from toolkit.graph.device import DeviceSpec
 from toolkit.graph.graph import Graph
 from toolkit.passes.client_graph import CLIENT, feed_key, fetch_key, rewrite_for_partial_run

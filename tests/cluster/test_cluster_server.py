@@ -28,7 +28,7 @@ from toolkit.cluster.rpc.channels import OPEN, Channels, channel  # noqa: E402
 from toolkit.cluster.rpc.server import Listening, Server  # noqa: E402
 from toolkit.cluster.server import ClusterServer, Keys, ask_status, server_def  # noqa: E402
 from toolkit.errors import AbortedError, InvalidArgumentError, OpError, UnavailableError, UsageError  # noqa: E402
-from toolkit.formats.tensor import from_array, to_array  # noqa: E402
+from toolkit.formats.arrays.tensor import from_array, to_array  # noqa: E402
 from toolkit.policy.rules import Policy  # noqa: E402
 
 v1: Any = tf.compat.v1

@@ -18,7 +18,7 @@ from toolkit.cluster.rpc import health, reflection, wire
 from toolkit.cluster.rpc.channels import channel
 from toolkit.cluster.rpc.server import Listening, Server
 from toolkit.cluster.rpc.services import MASTER, WORKER
-from toolkit.formats import protoscan
+from toolkit.formats.models import protoscan
 
 
 @pytest.fixture(scope="module")

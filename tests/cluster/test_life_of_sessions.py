@@ -180,7 +180,7 @@ def test_closing_ends_what_runs(servers: Cluster) -> None:
 _INTERRUPTED = """
 import signal, sys
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs, and their children, ignore it
-from toolkit.formats.model import read_model
+from toolkit.formats.models.model import read_model
 from toolkit.runtime.session import Session
 session = Session(read_model(sys.argv[2]), target=sys.argv[1])
 session.run("size:0")

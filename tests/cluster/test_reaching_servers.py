@@ -23,7 +23,7 @@ from toolkit.cluster.rpc.unreachable import is_lasting, reason
 from toolkit.cluster.server import ClusterServer, Keys, server_def
 from toolkit.cluster.status import ask_all
 from toolkit.errors import OpError, PermissionDeniedError, UnavailableError, UsageError
-from toolkit.formats.cluster import read_cluster
+from toolkit.formats.settings.cluster import read_cluster
 from toolkit.policy.rules import Policy
 
 openssl = pytest.mark.skipif(shutil.which("openssl") is None, reason="certificates are made by openssl")

@@ -12,7 +12,7 @@ import pytest
 from schemas import cluster_pb2
 from toolkit.cluster.specification import ClusterSpec, from_environment, place_of, read_specification
 from toolkit.errors import FormatError
-from toolkit.formats.cluster import parse_cluster
+from toolkit.formats.settings.cluster import parse_cluster
 
 JOBS = {"ps": ["a:1"], "worker": ["b:1", "b:2"]}
 YAML = "jobs: {ps: [a:1], worker: [{address: b:1, devices: {CPU: 2}}, b:2]}"

@@ -11,7 +11,7 @@ import pytest
 from schemas.worker_pb2 import RecvTensorResponse, RunGraphResponse
 from toolkit.cluster.rpc import tensors
 from toolkit.errors import InvalidArgumentError, UnimplementedError
-from toolkit.formats.tensor import to_array
+from toolkit.formats.arrays.tensor import to_array
 from toolkit.graph import dtypes
 from toolkit.kernels.context import DEAD
 from toolkit.kernels.handles import ResourceHandle

@@ -8,7 +8,7 @@ import pytest
 
 from commands.main import run
 from tests import tolerance
-from toolkit.formats.model import read_model
+from toolkit.formats.models.model import read_model
 
 SAMPLES = Path(__file__).parents[2] / "samples"
 

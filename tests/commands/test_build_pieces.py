@@ -13,7 +13,7 @@ from commands.main import run
 from tests import models
 from tests.tolerance import assert_within, gamma
 from toolkit.formats.bundle.locate import open_tensors
-from toolkit.formats.model import ModelKind, read_model
+from toolkit.formats.models.model import ModelKind, read_model
 
 SPEC = """
 inputs: {x: {shape: [null, 3]}}

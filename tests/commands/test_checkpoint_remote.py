@@ -23,7 +23,7 @@ from toolkit.formats.bundle.compare import EQUAL, compare
 from toolkit.formats.bundle.locate import open_tensors
 from toolkit.formats.bundle.object_graph import KEY
 from toolkit.formats.bundle.transfer import convert
-from toolkit.formats.model import read_model
+from toolkit.formats.models.model import read_model
 from toolkit.runtime.saving.saver import Saver
 from toolkit.runtime.session import Session
 

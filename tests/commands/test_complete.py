@@ -12,8 +12,8 @@ import pytest
 
 from commands.complete import by_scope, query
 from tests.passes import validate_graphs as graphs
-from toolkit.formats import names as names_module
-from toolkit.formats.names import Names, names_in
+from toolkit.formats.models import names as names_module
+from toolkit.formats.models.names import Names, names_in
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 PROGRAM = [sys.executable, "-m", "commands.main"]

@@ -10,7 +10,7 @@ import pytest
 from commands.main import run
 from schemas.graph_pb2 import GraphDef
 from tests import models
-from toolkit.formats.model import read_model, to_message
+from toolkit.formats.models.model import read_model, to_message
 
 #: a field that no message has
 UNKNOWN = b"\x8a\xbb\x3f\x03new"

@@ -407,7 +407,7 @@ def test_a_hundred_thousand_nodes(tmp_path: Path) -> None:
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64, np.complex128])
 def test_numbers_that_are_not_finite(dtype: Any, capsys: pytest.CaptureFixture[str]) -> None:
     """Their differences overflow and are NaN; NumPy's warnings, which would be errors here, reach nobody."""
-    from toolkit.formats.tensor import from_array
+    from toolkit.formats.arrays.tensor import from_array
 
     most = np.finfo(dtype).max
     values = np.array([np.nan, np.inf, -np.inf, most, -most, 0, 1], dtype)

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from commands.main import run
-from toolkit.formats import tensor
-from toolkit.formats.model import from_graph, read_model, write_model
+from toolkit.formats.arrays import tensor
+from toolkit.formats.models.model import from_graph, read_model, write_model
 from toolkit.graph import dtypes
 from toolkit.graph.graph import Graph
 from toolkit.graph.shape import Shape

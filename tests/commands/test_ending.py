@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from tests.patience import HUNG, until
-from toolkit.formats import tensor
-from toolkit.formats.model import from_meta_graph, write_model
+from toolkit.formats.arrays import tensor
+from toolkit.formats.models.model import from_meta_graph, write_model
 from toolkit.graph import dtypes
 from toolkit.graph.graph import Graph
 from toolkit.graph.metagraph import MetaGraph

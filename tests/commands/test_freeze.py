@@ -13,7 +13,7 @@ import pytest
 from commands.main import run
 from tests import models, perturbation
 from toolkit import client as gm
-from toolkit.formats.model import ModelKind, from_meta_graph, read_model, write_model
+from toolkit.formats.models.model import ModelKind, from_meta_graph, read_model, write_model
 from toolkit.graph import dtypes
 from toolkit.graph.graph import Graph
 from toolkit.graph.metagraph import MetaGraph

@@ -15,7 +15,7 @@ from commands import shell
 from commands.main import run
 from schemas import graph_pb2, meta_graph_pb2, types_pb2
 from tests.commands.test_complete import ROOT, ask, bash
-from toolkit.formats.text import parse, render
+from toolkit.formats.models.text import parse, render
 from toolkit.printable import json_printable, printable
 
 #: colours and the window's title, a bell, an overwritten line, C1's CSI, a text turned around, lines forged, an

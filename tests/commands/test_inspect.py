@@ -14,7 +14,7 @@ import pytest
 from commands.main import run
 from schemas import event_pb2, graph_pb2
 from tests import models
-from toolkit.formats import crc
+from toolkit.formats.records import crc
 
 GOLDENS = Path(__file__).parent / "goldens"
 
@@ -42,7 +42,7 @@ def test_goldens(
 
 @pytest.mark.parametrize("suffix", ["pb", "json"])
 def test_every_encoding_says_the_same(suffix: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    from toolkit.formats.model import read_model, write_model
+    from toolkit.formats.models.model import read_model, write_model
 
     expected = report(capsys, GOLDENS / "inspect_metagraph.pbtxt")
     write_model(read_model(GOLDENS / "inspect_metagraph.pbtxt"), tmp_path / f"a.{suffix}")

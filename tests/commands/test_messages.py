@@ -11,7 +11,7 @@ import pytest
 from commands.main import run
 from tests.passes.graphs import random_dag
 from tests.passes.test_passes_placement import cluster, place
-from toolkit.formats.model import from_graph, from_meta_graph, write_model
+from toolkit.formats.models.model import from_graph, from_meta_graph, write_model
 from toolkit.graph import dtypes
 from toolkit.graph.graph import Graph
 from toolkit.graph.metagraph import MetaGraph, Signature, TensorInfo

@@ -14,8 +14,8 @@ import yaml
 
 from commands.main import run
 from tests.passes.graphs import random_dag, structure
-from toolkit.formats.model import from_graph, from_meta_graph, read_model, write_model
-from toolkit.formats.partitions import read_partitions
+from toolkit.formats.folders.partitions import read_partitions
+from toolkit.formats.models.model import from_graph, from_meta_graph, read_model, write_model
 from toolkit.graph import dtypes
 from toolkit.graph.metagraph import MetaGraph, Signature, TensorInfo
 from toolkit.graph.shape import Shape

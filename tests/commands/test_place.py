@@ -9,8 +9,8 @@ import pytest
 
 from commands.main import run
 from toolkit.errors import FormatError
-from toolkit.formats.cluster import parse_cluster, read_cluster
-from toolkit.formats.model import from_graph, read_graph, write_model
+from toolkit.formats.models.model import from_graph, read_graph, write_model
+from toolkit.formats.settings.cluster import parse_cluster, read_cluster
 from toolkit.graph import dtypes
 from toolkit.graph.device import DeviceSpec
 from toolkit.graph.graph import Graph

@@ -10,7 +10,7 @@ import pytest
 
 from commands.main import run
 from tests import models
-from toolkit.formats.model import ModelKind, from_graph, read_model, write_model
+from toolkit.formats.models.model import ModelKind, from_graph, read_model, write_model
 from toolkit.graph import dtypes
 from toolkit.graph.graph import Graph
 from toolkit.graph.shape import Shape

@@ -13,8 +13,8 @@ import pytest
 
 from commands.main import run as graphmill
 from tests import tolerance
-from toolkit.formats.model import from_graph, write_model
-from toolkit.formats.tensor import from_array
+from toolkit.formats.arrays.tensor import from_array
+from toolkit.formats.models.model import from_graph, write_model
 from toolkit.graph import dtypes
 from toolkit.graph.garbage import postponed
 from toolkit.graph.graph import Graph

@@ -100,7 +100,7 @@ def test_initialised_then_restored(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     """What the saver does not restore has its first value; what it does, the checkpoint's."""
     from toolkit import client as gm
     from toolkit.client.metagraphs.export import to_meta_graph
-    from toolkit.formats.model import from_meta_graph, write_model
+    from toolkit.formats.models.model import from_meta_graph, write_model
 
     monkeypatch.chdir(tmp_path)
     with gm.Graph().as_default() as graph:

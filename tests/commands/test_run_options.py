@@ -12,7 +12,7 @@ import pytest
 from commands.main import run as graphmill
 from toolkit.cluster.ray import kind as ray_kind
 from toolkit.errors import UsageError
-from toolkit.formats.model import from_graph, write_model
+from toolkit.formats.models.model import from_graph, write_model
 from toolkit.graph import dtypes
 from toolkit.graph.graph import Graph
 from toolkit.graph.shape import Shape
@@ -280,7 +280,7 @@ def test_csv_headers_and_nan(model: str, tmp_path: Path) -> None:
 
 
 def test_strings_keep_the_word_nan(tmp_path: Path) -> None:
-    from toolkit.formats.arrays import read_array
+    from toolkit.formats.arrays.given import read_array
 
     assert read_array('["nan", "inf"]').tolist() == [b"nan", b"inf"]
     np.testing.assert_array_equal(read_array("[-Infinity, NaN, inf]"), [-np.inf, np.nan, np.inf])

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from commands.main import run as graphmill
 from schemas import example_pb2
 from toolkit.errors import GraphmillError
-from toolkit.formats.model import from_graph, write_model
-from toolkit.formats.tfrecord import GZIP, NONE, write_records
+from toolkit.formats.models.model import from_graph, write_model
+from toolkit.formats.records.tfrecord import GZIP, NONE, write_records
 from toolkit.graph import dtypes
 from toolkit.graph.dtypes import DType
 from toolkit.graph.graph import Graph

@@ -11,8 +11,8 @@ import pytest
 from commands.main import run
 from schemas import config_pb2
 from tests.render.graphs import perceptron
-from toolkit.formats.model import from_graph, write_model
-from toolkit.formats.partitions import write_partitions
+from toolkit.formats.folders.partitions import write_partitions
+from toolkit.formats.models.model import from_graph, write_model
 from toolkit.render.themes import find_theme
 
 

@@ -13,7 +13,7 @@ from tests.bench.workloads.rnn import recurrent_layer
 from tests.compiler.modes import MODES, check_modes
 from tests.runtime.networks.network_case import check_outputs, far_of_signature, fed
 from tests.runtime.networks.test_networks_audio import MODEL, PACKAGE
-from toolkit.formats.model import read_model
+from toolkit.formats.models.model import read_model
 from toolkit.runtime.jobs.job import run_model
 from toolkit.runtime.jobs.options import RunOptions
 

@@ -15,9 +15,10 @@ import pytest
 
 from tests import models
 from toolkit.errors import FormatError, GraphmillError
-from toolkit.formats import archive, bounds
-from toolkit.formats.detect import FileKind, detect
-from toolkit.formats.model import Encoding, ModelKind, read_model, write_model
+from toolkit.formats import bounds
+from toolkit.formats.folders import archive
+from toolkit.formats.inspection.detect import FileKind, detect
+from toolkit.formats.models.model import Encoding, ModelKind, read_model, write_model
 
 
 @pytest.fixture(autouse=True)

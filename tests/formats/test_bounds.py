@@ -20,18 +20,20 @@ from schemas.tensor_shape_pb2 import TensorShapeProto
 from tests.formats.bundle_cases import small_checkpoint
 from tests.fuzz import formats_table
 from toolkit.errors import DataLossError, FormatError, GraphError, GraphmillError
-from toolkit.formats import bounds, crc, io, report, tfrecord
-from toolkit.formats.arrays import read_array, read_arrays
+from toolkit.formats import bounds, io
+from toolkit.formats.arrays.given import read_array, read_arrays
+from toolkit.formats.arrays.tensor import to_array
 from toolkit.formats.bundle import BundleReader, check, wire
 from toolkit.formats.bundle.regions import first_overlap
 from toolkit.formats.bundle.state import read_state
 from toolkit.formats.bundle.table import TableReader
 from toolkit.formats.bundle.transfer import convert
-from toolkit.formats.cluster import parse_cluster
-from toolkit.formats.collections import variable_def
-from toolkit.formats.documents import load_json, load_yaml
 from toolkit.formats.inflate import GZIP, ZLIB, inflate
-from toolkit.formats.tensor import to_array
+from toolkit.formats.inspection import report
+from toolkit.formats.models.collections import variable_def
+from toolkit.formats.records import crc, tfrecord
+from toolkit.formats.settings.cluster import parse_cluster
+from toolkit.formats.settings.documents import load_json, load_yaml
 
 
 @pytest.fixture(autouse=True)

@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from toolkit.errors import DataLossError, FormatError, InvalidArgumentError
-from toolkit.formats import crc
 from toolkit.formats.bundle import ordered_code, slices, snappy, strings, table, wire
 from toolkit.formats.bundle.slices import TensorSlice
+from toolkit.formats.records import crc
 
 bounded = settings(max_examples=60, deadline=None, print_blob=True)
 int64 = st.integers(-(2**63), 2**63 - 1)

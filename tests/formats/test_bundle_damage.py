@@ -13,12 +13,12 @@ import pytest
 
 from tests.formats.bundle_cases import SUFFIXES, equal, small_checkpoint
 from toolkit.errors import GraphmillError, NotFoundError
-from toolkit.formats import crc
 from toolkit.formats.bundle import BundleReader, save, wire
 from toolkit.formats.bundle.check import check
 from toolkit.formats.bundle.slices import encode_key, parse_slice
 from toolkit.formats.bundle.storage import TEMPORARY, TemporaryFile, commit_all
 from toolkit.formats.bundle.writer import write_index
+from toolkit.formats.records import crc
 
 
 def read_all(prefix: Path, expected: dict[str, Any]) -> None:

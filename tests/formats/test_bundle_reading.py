@@ -22,13 +22,13 @@ from toolkit.errors import (
     InvalidArgumentError,
     NotFoundError,
 )
-from toolkit.formats import crc
 from toolkit.formats.bundle import BundleReader, BundleWriter, merge, restore, save, wire
 from toolkit.formats.bundle.check import check
 from toolkit.formats.bundle.locate import find_prefix
 from toolkit.formats.bundle.storage import TEMPORARY, TemporaryFile, commit_all
 from toolkit.formats.bundle.table import TableWriter
 from toolkit.formats.bundle.writer import write_index
+from toolkit.formats.records import crc
 from toolkit.graph import dtypes
 
 

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from toolkit.errors import NotFoundError
-from toolkit.formats import model as models
 from toolkit.formats.bundle import BundleReader, save
-from toolkit.formats.checkpoint_graph import compare_with_graph, expected_tensors, resolve, signature_variables
+from toolkit.formats.models import model as models
+from toolkit.formats.models.checkpoint_graph import compare_with_graph, expected_tensors, resolve, signature_variables
 from toolkit.graph import dtypes
 from toolkit.passes.validate.engine import validate_files
 

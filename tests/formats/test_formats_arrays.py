@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from toolkit.errors import FormatError, GraphmillError, UsageError
-from toolkit.formats.array_output import write_arrays
-from toolkit.formats.arrays import read_array, read_arrays, split_key
-from toolkit.formats.tensor import from_array, to_array
+from toolkit.formats.arrays.given import read_array, read_arrays, split_key
+from toolkit.formats.arrays.output import write_arrays
+from toolkit.formats.arrays.tensor import from_array, to_array
 
 
 def same(actual: Any, expected: Any) -> None:

@@ -22,9 +22,10 @@ from hypothesis import strategies as st
 from schemas import graph_pb2, meta_graph_pb2, saved_model_pb2
 from tests import models
 from toolkit.errors import FormatError, GraphmillError, UsageError
-from toolkit.formats import crc, report, summary
-from toolkit.formats.detect import Encoding, FileKind, detect
-from toolkit.formats.model import ModelKind, read_model, write_model
+from toolkit.formats.inspection import report, summary
+from toolkit.formats.inspection.detect import Encoding, FileKind, detect
+from toolkit.formats.models.model import ModelKind, read_model, write_model
+from toolkit.formats.records import crc
 
 
 def graph_def() -> graph_pb2.GraphDef:

@@ -14,9 +14,9 @@ from schemas import graph_pb2, meta_graph_pb2, saved_model_pb2
 from tests import models, perturbation
 from tests.runtime.networks.network_case import check_outputs, far_of_run, far_of_signature
 from toolkit.errors import FormatError, GraphError, GraphmillError, UsageError
-from toolkit.formats import io, riegeli
-from toolkit.formats.detect import MESSAGES
-from toolkit.formats.model import (
+from toolkit.formats import io
+from toolkit.formats.inspection.detect import MESSAGES
+from toolkit.formats.models.model import (
     Encoding,
     Model,
     ModelKind,
@@ -27,6 +27,7 @@ from toolkit.formats.model import (
     variables_prefix,
     write_model,
 )
+from toolkit.formats.records import riegeli
 from toolkit.graph.graph import Graph
 from toolkit.runtime.saving.saved_model import load_saved_model
 from toolkit.runtime.saving.saver import Saver

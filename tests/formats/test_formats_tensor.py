@@ -16,7 +16,7 @@ from hypothesis.extra import numpy as hnp
 from schemas.resource_handle_pb2 import ResourceHandleProto
 from schemas.tensor_pb2 import TensorProto, VariantTensorDataProto
 from toolkit.errors import GraphError, GraphmillError
-from toolkit.formats.tensor import from_array, to_array
+from toolkit.formats.arrays.tensor import from_array, to_array
 from toolkit.graph import dtypes
 from toolkit.graph.constants import constant_dims, constant_ints
 from toolkit.graph.dtypes import DType

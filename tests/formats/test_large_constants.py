@@ -12,11 +12,11 @@ import pytest
 from schemas.graph_pb2 import GraphDef
 from tests.formats.test_node_bytes import require_same
 from toolkit.errors import GraphmillError
-from toolkit.formats import graphdef
 from toolkit.formats.ahead import read_ahead
-from toolkit.formats.large_constants import WORTH
-from toolkit.formats.model import read_model
-from toolkit.formats.tensor import from_array, to_array
+from toolkit.formats.arrays.tensor import from_array, to_array
+from toolkit.formats.models import graphdef
+from toolkit.formats.models.large_constants import WORTH
+from toolkit.formats.models.model import read_model
 from toolkit.graph.check import require_valid
 from toolkit.graph.graph import Graph
 from toolkit.graph.infer import infer

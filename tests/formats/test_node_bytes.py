@@ -10,7 +10,7 @@ from google.protobuf.message import DecodeError
 from schemas.graph_pb2 import GraphDef
 from tests.bench.large_graphs import write_graph
 from toolkit.errors import GraphmillError
-from toolkit.formats import graphdef
+from toolkit.formats.models import graphdef
 from toolkit.graph.check import check, colocations, is_sound
 from toolkit.graph.graph import Graph
 from toolkit.graph.node import Node

@@ -14,9 +14,10 @@ from schemas.graph_pb2 import GraphDef
 from tests import tables
 from tests.formats.test_node_bytes import by_message, facts, require_same
 from tests.tables import block_bytes, read_all_as_tables
-from toolkit.formats import graphdef, node_bytes, table_summary
-from toolkit.formats.node_table import NodeTable
-from toolkit.formats.summary import inspect
+from toolkit.formats.inspection.summary import inspect
+from toolkit.formats.models import graphdef, node_bytes
+from toolkit.formats.node_tables import summary as table_summary
+from toolkit.formats.node_tables.table import NodeTable
 from toolkit.graph import releases
 from toolkit.graph.check import check, check_nodes
 from toolkit.graph.graph import Graph

@@ -19,11 +19,13 @@ from schemas.graph_pb2 import GraphDef
 from tests import models, perturbation
 from tests.formats.merger import highway_of_tensorflow, merged_by_tensorflow
 from toolkit.errors import FormatError, GraphmillError
-from toolkit.formats import highway, highway_native, riegeli, split, tensor
-from toolkit.formats.detect import Encoding, ModelKind
-from toolkit.formats.model import from_graph, read_model, to_message, write_model
-from toolkit.formats.protoscan import varint_bytes
-from toolkit.formats.riegeli import RecordReader, RecordWriter
+from toolkit.formats.arrays import tensor
+from toolkit.formats.inspection.detect import Encoding, ModelKind
+from toolkit.formats.models import split
+from toolkit.formats.models.model import from_graph, read_model, to_message, write_model
+from toolkit.formats.models.protoscan import varint_bytes
+from toolkit.formats.records import highway, highway_native, riegeli
+from toolkit.formats.records.riegeli import RecordReader, RecordWriter
 from toolkit.graph import dtypes
 from toolkit.graph.graph import Graph
 

@@ -8,8 +8,8 @@ import pytest
 
 from schemas.graph_pb2 import GraphDef
 from tests.tables import block_bytes, read_all_as_tables, unmade
-from toolkit.formats.node_table import NodeTable
-from toolkit.formats.table_order import in_order
+from toolkit.formats.node_tables.order import in_order
+from toolkit.formats.node_tables.table import NodeTable
 
 
 @pytest.fixture(autouse=True)

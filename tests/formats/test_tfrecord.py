@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from schemas import event_pb2, graph_pb2, summary_pb2
 from toolkit.errors import DataLossError, GraphmillError, InvalidArgumentError, NotFoundError
-from toolkit.formats import crc
-from toolkit.formats.events import VERSION, EventWriter, event_files, read_events
-from toolkit.formats.tfrecord import GZIP, NONE, ZLIB, TFRecordWriter, read_records, write_records
+from toolkit.formats.records import crc
+from toolkit.formats.records.events import VERSION, EventWriter, event_files, read_events
+from toolkit.formats.records.tfrecord import GZIP, NONE, ZLIB, TFRecordWriter, read_records, write_records
 
 RECORDS = [b"", b"one", b"x" * 100_000, bytes(range(256)) * 5]
 COMPRESSIONS = (NONE, ZLIB, GZIP)

@@ -9,7 +9,7 @@ from typing import Any
 from schemas import chunk_pb2
 from tests.fuzz import formats_bytes, formats_proto, messages
 from toolkit.errors import FormatError
-from toolkit.formats.riegeli import RecordReader, RecordWriter
+from toolkit.formats.records.riegeli import RecordReader, RecordWriter
 
 
 def _records(data: bytes) -> tuple[list[bytes], chunk_pb2.ChunkMetadata]:

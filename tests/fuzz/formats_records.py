@@ -6,7 +6,7 @@ import random
 import zlib
 
 from tests.fuzz import formats_bytes, formats_proto
-from toolkit.formats import crc
+from toolkit.formats.records import crc
 
 
 def _records(data: bytes) -> list[bytes]:

@@ -6,7 +6,7 @@ import random
 
 from tests.fuzz import formats_bytes, formats_proto
 from tests.fuzz.formats_proto import varint
-from toolkit.formats import crc
+from toolkit.formats.records import crc
 
 _MAGIC = 0xDB4775248B80FB57
 _FOOTER = 48

@@ -18,7 +18,7 @@ import numpy as np
 
 from schemas import graph_pb2, types_pb2
 from tests.fuzz.single_ops import Case, in_children, run, run_tensorflow
-from toolkit.formats.tensor import from_array
+from toolkit.formats.arrays.tensor import from_array
 from toolkit.graph import dtypes
 from toolkit.graph.graph import Graph
 from toolkit.graph.node import Node, Output

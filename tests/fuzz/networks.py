@@ -140,7 +140,7 @@ def _train(rng: random.Random, made: list[Any], builder: random_graphs.Builder) 
 
 def _meta_graph(graph: Any, *, unknown: bool) -> bytes:
     """The graph with its variables, its placeholders of any shape if shapes are to be unknown."""
-    from toolkit.formats.metagraph import to_proto
+    from toolkit.formats.models.metagraph import to_proto
 
     gm.variables_initializer(gm.global_variables(), name="init")
     meta = to_proto(gm.to_meta_graph(graph))

@@ -97,7 +97,7 @@ def serve() -> None:
     os.dup2(2, 1)  # what TensorFlow prints is no answer
     import tensorflow as tf
 
-    import toolkit.formats.arrays  # noqa: F401  # imported before the children are forked
+    import toolkit.formats.arrays.given  # noqa: F401  # imported before the children are forked
 
     while (asked := _receive(requests)) is not None:
         with tempfile.TemporaryDirectory() as folder:

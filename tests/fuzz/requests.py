@@ -30,7 +30,7 @@ from tests.fuzz import messages
 from toolkit import client as gm
 from toolkit.cluster.rpc.channels import channel
 from toolkit.cluster.rpc.services import WORKER, methods
-from toolkit.formats.tensor import from_array
+from toolkit.formats.arrays.tensor import from_array
 from toolkit.passes.client_graph import CLIENT, feed_key, fetch_key, rewrite_for_partial_run
 from toolkit.passes.partition import by_task, split
 from toolkit.runtime.steps.rendezvous import make_key

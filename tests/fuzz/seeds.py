@@ -180,8 +180,8 @@ def _arrays() -> dict[str, Files]:
 
 def _records() -> dict[str, Files]:
     from schemas.example_pb2 import Example
-    from toolkit.formats.events import EventWriter
-    from toolkit.formats.tfrecord import write_records
+    from toolkit.formats.records.events import EventWriter
+    from toolkit.formats.records.tfrecord import write_records
 
     records: list[bytes] = []
     for at in range(3):

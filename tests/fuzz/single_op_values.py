@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from schemas import function_pb2
-from toolkit.formats.tensor import from_array
+from toolkit.formats.arrays.tensor import from_array
 from toolkit.graph import dtypes
 from toolkit.graph.attrs import FuncRef
 from toolkit.graph.dtypes import DType

@@ -34,7 +34,7 @@ from tests.fuzz.judge import is_tensorflows
 from tests.fuzz.reference import HEADINGS
 from tests.kernels import tables
 from toolkit.errors import BY_CODE, GraphmillError, OpError
-from toolkit.formats.tensor import from_array
+from toolkit.formats.arrays.tensor import from_array
 from toolkit.graph import opdefs
 from toolkit.graph.dtypes import DType
 from toolkit.graph.graph import Graph

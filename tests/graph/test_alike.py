@@ -8,8 +8,8 @@ import pytest
 
 from tests.bench.large_graphs import write_graph
 from tests.graph.shape_cases import constant
-from toolkit.formats.graphdef import from_bytes
-from toolkit.formats.model import read_graph
+from toolkit.formats.models.graphdef import from_bytes
+from toolkit.formats.models.model import read_graph
 from toolkit.graph import dtypes
 from toolkit.graph import infer as inference
 from toolkit.graph.alike import Alike

@@ -10,7 +10,7 @@ import pytest
 from tests import models
 from tests.graph.shape_cases import at_least_as_specific, constant, random_node, tensorflow_shapes
 from toolkit.errors import GraphError, GraphmillError
-from toolkit.formats.model import read_graph
+from toolkit.formats.models.model import read_graph
 from toolkit.graph import dtypes, opdefs
 from toolkit.graph.graph import Graph
 from toolkit.graph.infer import ShapeMap, constant_value, infer, infer_node

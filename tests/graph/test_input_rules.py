@@ -17,7 +17,7 @@ from commands.main import run
 from tests.graph.shape_outcomes import ours, theirs
 from toolkit import Session
 from toolkit.errors import GraphError, InvalidArgumentError
-from toolkit.formats.tensor import from_array
+from toolkit.formats.arrays.tensor import from_array
 from toolkit.graph import dtypes, input_rules, opdefs
 from toolkit.graph.consistency import require_consistent
 from toolkit.graph.graph import Graph

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from commands.main import run
-from toolkit.formats.model import from_graph, write_model
+from toolkit.formats.models.model import from_graph, write_model
 from toolkit.graph import dtypes
 from toolkit.graph.graph import Graph
 from toolkit.graph.shape import Shape

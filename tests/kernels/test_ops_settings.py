@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tests.fuzz import single_ops
-from toolkit.formats.tensor import from_array
+from toolkit.formats.arrays.tensor import from_array
 from toolkit.graph import dtypes
 from toolkit.graph.attrs import FuncRef
 from toolkit.graph.graph import Graph

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.passes.graphs import F
-from toolkit.formats import tensor
+from toolkit.formats.arrays import tensor
 from toolkit.graph import dtypes
 from toolkit.graph.graph import Graph
 from toolkit.graph.metagraph import MetaGraph, Signature, TensorInfo

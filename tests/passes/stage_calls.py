@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from toolkit.formats.model import read_model, write_model
+from toolkit.formats.models.model import read_model, write_model
 from toolkit.graph.check import require_valid
 from toolkit.graph.device import DeviceSpec
 from toolkit.graph.graph import Graph

@@ -15,10 +15,10 @@ import pytest
 from schemas.graph_pb2 import GraphDef
 from tests.passes.programs import Program
 from toolkit.errors import GraphmillError
-from toolkit.formats import tensor
-from toolkit.formats.model import Model, from_graph, from_meta_graph, read_model, write_model
-from toolkit.formats.partitions import as_stream, write_partitions
-from toolkit.formats.placement_rules import PlacementRule
+from toolkit.formats.arrays import tensor
+from toolkit.formats.folders.partitions import as_stream, write_partitions
+from toolkit.formats.models.model import Model, from_graph, from_meta_graph, read_model, write_model
+from toolkit.formats.settings.placement_rules import PlacementRule
 from toolkit.graph.device import DeviceSpec
 from toolkit.graph.graph import Graph
 from toolkit.graph.metagraph import MetaGraph

@@ -11,7 +11,7 @@ import pytest
 from commands.main import run
 from tests.passes.graphs import random_dag
 from toolkit.errors import UsageError
-from toolkit.formats.model import from_graph, from_meta_graph, read_model, write_model
+from toolkit.formats.models.model import from_graph, from_meta_graph, read_model, write_model
 from toolkit.graph import dtypes
 from toolkit.graph.graph import Graph
 from toolkit.graph.metagraph import MetaGraph
@@ -56,7 +56,7 @@ def network() -> Graph:
 
 
 def _axis(graph: Graph) -> Output:
-    from toolkit.formats.tensor import from_array
+    from toolkit.formats.arrays.tensor import from_array
 
     attrs = {"dtype": dtypes.int32, "value": from_array(np.int32(0))}
     return graph.add("Const", "axis", attrs=attrs).output()

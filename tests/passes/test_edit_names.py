@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from tests import models
 from tests.passes.edits import X, edited, small
 from tests.passes.graphs import F, random_dag
-from toolkit.formats.metagraph import to_proto
-from toolkit.formats.model import read_model, write_model
+from toolkit.formats.models.metagraph import to_proto
+from toolkit.formats.models.model import read_model, write_model
 from toolkit.graph.graph import Graph
 from toolkit.graph.metagraph import MetaGraph, Signature, TensorInfo
 from toolkit.graph.shape import Shape

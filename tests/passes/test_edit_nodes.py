@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from tests import tolerance
 from tests.passes.edits import X, Y, edited, refusals, small
 from tests.passes.graphs import F, random_dag, run_in_tensorflow, structure, variable
-from toolkit.formats.model import write_model
+from toolkit.formats.models.model import write_model
 from toolkit.graph.graph import Graph
 from toolkit.graph.metagraph import MetaGraph, Signature, TensorInfo
 from toolkit.graph.shape import Shape
@@ -150,6 +150,6 @@ def test_two_graphs_become_one(tf: Any, tmp_path: Path) -> None:
 
 
 def read_from(graph: Graph, path: Path) -> Any:
-    from toolkit.formats.model import from_graph
+    from toolkit.formats.models.model import from_graph
 
     return from_graph(graph, str(path))

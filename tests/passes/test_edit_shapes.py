@@ -11,8 +11,8 @@ import pytest
 from tests import tolerance
 from tests.passes.edits import baked, edited, refusals, small
 from tests.passes.graphs import F, run_in_tensorflow
-from toolkit.formats import tensor
-from toolkit.formats.model import read_model, write_model
+from toolkit.formats.arrays import tensor
+from toolkit.formats.models.model import read_model, write_model
 from toolkit.graph.graph import Graph
 from toolkit.graph.metagraph import MetaGraph, Signature, TensorInfo
 from toolkit.graph.shape import Shape

@@ -14,7 +14,7 @@ from tests import models, perturbation
 from tests.passes.graphs import run_in_tensorflow
 from toolkit.errors import GraphError, GraphmillError, UsageError
 from toolkit.formats import bundle
-from toolkit.formats.model import Model, read_model, variables_prefix, write_model
+from toolkit.formats.models.model import Model, read_model, variables_prefix, write_model
 from toolkit.graph.check import require_valid
 from toolkit.graph.graph import Graph
 from toolkit.graph.summary import VARIABLES

@@ -8,9 +8,9 @@ import pytest
 
 from tests.bench.large_graphs import write_graph
 from toolkit.errors import GraphError
-from toolkit.formats import graphdef
-from toolkit.formats.model import read_model
-from toolkit.formats.placement_rules import PlacementRule
+from toolkit.formats.models import graphdef
+from toolkit.formats.models.model import read_model
+from toolkit.formats.settings.placement_rules import PlacementRule
 from toolkit.graph.check import require_valid, require_valid_changes
 from toolkit.graph.device import local_device
 from toolkit.graph.graph import Graph

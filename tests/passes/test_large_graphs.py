@@ -12,7 +12,7 @@ import pytest
 from tests.bench.large_graphs import write_graph
 from tests.passes.stage_calls import STAGES
 from tests.patience import HUNG
-from toolkit.formats.model import read_model
+from toolkit.formats.models.model import read_model
 
 #: blocks of layers in the smaller graph; the larger has twice as many
 BLOCKS = 4

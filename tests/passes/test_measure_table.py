@@ -17,12 +17,12 @@ from tests.passes.validate_graphs import F, I, add, const
 from tests.tables import block_bytes, read_all_as_tables, unmade
 from toolkit import client as gm
 from toolkit.errors import GraphmillError
-from toolkit.formats import graphdef
-from toolkit.formats.model import Model, read_model
-from toolkit.formats.report import table
-from toolkit.formats.summary import inspect
-from toolkit.formats.table_infer import infer_table
-from toolkit.formats.table_order import topological_order
+from toolkit.formats.inspection.report import table
+from toolkit.formats.inspection.summary import inspect
+from toolkit.formats.models import graphdef
+from toolkit.formats.models.model import Model, read_model
+from toolkit.formats.node_tables.infer import infer_table
+from toolkit.formats.node_tables.order import topological_order
 from toolkit.graph.graph import Graph
 from toolkit.graph.node import Output
 from toolkit.graph.shape import Shape

@@ -10,7 +10,7 @@ import pytest
 
 from commands.main import run
 from toolkit.formats.bundle.locate import open_tensors
-from toolkit.formats.model import read_model
+from toolkit.formats.models.model import read_model
 
 pytestmark = pytest.mark.tensorflow
 

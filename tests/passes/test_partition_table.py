@@ -15,8 +15,8 @@ from tests.formats.test_node_table import CHANGES, Change
 from tests.passes.test_place_table import damaged, is_table, random_graph, with_unusual
 from tests.tables import block_bytes, read_all_as_tables, unmade
 from toolkit.errors import GraphmillError
-from toolkit.formats import graphdef, node_bytes
-from toolkit.formats.placement_rules import parse_rules
+from toolkit.formats.models import graphdef, node_bytes
+from toolkit.formats.settings.placement_rules import parse_rules
 from toolkit.graph.check import check, require_valid
 from toolkit.graph.device import DeviceSpec
 from toolkit.passes import partition_table

@@ -9,7 +9,7 @@ import pytest
 from tests.passes.edits import baked, edited, refusals, small
 from tests.passes.graphs import F
 from toolkit.errors import GraphmillError
-from toolkit.formats import tensor
+from toolkit.formats.arrays import tensor
 from toolkit.graph.graph import Graph
 from toolkit.graph.shape import Shape
 from toolkit.passes.edit.table import kinds, schema

@@ -20,7 +20,7 @@ from tests.passes.graphs import (
     variable,
 )
 from toolkit.errors import GraphError, GraphmillError
-from toolkit.formats.tensor import from_array
+from toolkit.formats.arrays.tensor import from_array
 from toolkit.graph import dtypes
 from toolkit.graph.device import DeviceSpec
 from toolkit.graph.graph import Graph

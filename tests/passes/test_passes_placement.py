@@ -18,10 +18,10 @@ from schemas import function_pb2 as pb
 from tests import tolerance
 from tests.passes.graphs import F, random_dag, random_state_graph, structure, variable
 from toolkit.errors import FormatError, GraphmillError
-from toolkit.formats.cluster import Cluster, parse_cluster
-from toolkit.formats.cost_file import MeasuredCosts, NodeCost
-from toolkit.formats.placement_rules import parse_rules
-from toolkit.formats.tensor import from_array
+from toolkit.formats.arrays.tensor import from_array
+from toolkit.formats.settings.cluster import Cluster, parse_cluster
+from toolkit.formats.settings.cost_file import MeasuredCosts, NodeCost
+from toolkit.formats.settings.placement_rules import parse_rules
 from toolkit.graph import dtypes, plugins
 from toolkit.graph.attrs import FuncRef, encode
 from toolkit.graph.device import DeviceSpec

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from schemas.graph_pb2 import GraphDef
 from tests.passes import validate_graphs
 from toolkit.errors import GraphmillError
-from toolkit.formats import summary
-from toolkit.formats.model import read_model
+from toolkit.formats.inspection import summary
+from toolkit.formats.models.model import read_model
 from toolkit.passes.diff import diff_models
 from toolkit.passes.explore import add_costs
 from toolkit.passes.validate.engine import validate_files

@@ -14,9 +14,9 @@ from tests.formats.test_node_table import CHANGES, Change
 from tests.passes.graphs import plain_config
 from tests.tables import block_bytes, read_all_as_tables, unmade
 from toolkit.errors import GraphmillError
-from toolkit.formats import graphdef
-from toolkit.formats.node_table import NodeTable
-from toolkit.formats.placement_rules import parse_rules
+from toolkit.formats.models import graphdef
+from toolkit.formats.node_tables.table import NodeTable
+from toolkit.formats.settings.placement_rules import parse_rules
 from toolkit.graph.device import DeviceSpec
 from toolkit.graph.graph import Graph
 from toolkit.passes.base import run_pass

@@ -18,8 +18,8 @@ from tests.passes import validate_graphs
 from tests.passes.graphs import random_dag, random_state_graph
 from tests.passes.test_passes_placement import SUM, cluster, layers, place, trained
 from toolkit.errors import GraphmillError
-from toolkit.formats.cost_file import MeasuredCosts, NodeCost
-from toolkit.formats.model import read_model
+from toolkit.formats.models.model import read_model
+from toolkit.formats.settings.cost_file import MeasuredCosts, NodeCost
 from toolkit.graph import plugins
 from toolkit.graph.graph import Graph
 

@@ -12,8 +12,9 @@ import pytest
 from commands.main import run
 from tests import perturbation
 from toolkit.errors import UsageError
-from toolkit.formats import bundle, tensor
-from toolkit.formats.model import from_graph, read_model, write_model
+from toolkit.formats import bundle
+from toolkit.formats.arrays import tensor
+from toolkit.formats.models.model import from_graph, read_model, write_model
 from toolkit.graph import dtypes
 from toolkit.graph.graph import Graph
 from toolkit.graph.shape import Shape

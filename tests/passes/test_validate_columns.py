@@ -17,8 +17,8 @@ from tests.graph.test_alike import reshaped
 from tests.passes.test_passes_validate_mutations import base, break_it
 from tests.passes.validate_corpus import ROWS, Row
 from tests.passes.validate_graphs import B, F, I, R, S, add, const
-from toolkit.formats import graphdef, node_bytes
-from toolkit.formats.node_table import NodeTable
+from toolkit.formats.models import graphdef, node_bytes
+from toolkit.formats.node_tables.table import NodeTable
 from toolkit.graph.attrs import FuncRef
 from toolkit.graph.frames import assign_frames
 from toolkit.graph.graph import Graph
@@ -166,7 +166,7 @@ def test_loops_within_loops(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_frames_are_those_of_nodes(block: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
-    from toolkit.formats.table_frames import find_frames
+    from toolkit.formats.node_tables.frames import find_frames
 
     monkeypatch.setattr(node_bytes, "_MANY", 1)
     graph = graphdef.from_bytes(block)

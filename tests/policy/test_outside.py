@@ -12,7 +12,7 @@ from commands.main import run
 from schemas import function_pb2
 from tests.policy.reaching import FOREIGN, PLACES, add, calling, function, judged
 from toolkit.errors import GraphError, GraphmillError
-from toolkit.formats.model import from_graph, write_model
+from toolkit.formats.models.model import from_graph, write_model
 from toolkit.graph import opdefs
 from toolkit.graph.attrs import FuncRef
 from toolkit.graph.graph import Graph

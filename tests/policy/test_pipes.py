@@ -18,10 +18,10 @@ from tests import patience
 from tests.policy.reaching import constant
 from toolkit.errors import FailedPreconditionError, GraphmillError, InvalidArgumentError, OpError
 from toolkit.formats import bundle
-from toolkit.formats.events import EventWriter, read_events
-from toolkit.formats.model import from_graph, write_model
-from toolkit.formats.partitions import read_partitions
-from toolkit.formats.summary import inspect
+from toolkit.formats.folders.partitions import read_partitions
+from toolkit.formats.inspection.summary import inspect
+from toolkit.formats.models.model import from_graph, write_model
+from toolkit.formats.records.events import EventWriter, read_events
 from toolkit.graph import dtypes
 from toolkit.graph.graph import Graph
 from toolkit.graph.shape import Shape
@@ -150,7 +150,7 @@ def test_what_reads_files_does_not_wait_for_a_pipe(op: str, pipe: str) -> None:
 
 @pytest.mark.parametrize("op", [op for op in READING if op not in ("RestoreV2", "SqlDataset")])
 def test_what_reads_files_reads_regular_ones(op: str, tmp_path: Path) -> None:
-    from toolkit.formats.tfrecord import encode
+    from toolkit.formats.records.tfrecord import encode
 
     path = tmp_path / "a"
     path.write_bytes(encode(b"text") if op.startswith("TFRecord") else b"text")
@@ -280,7 +280,7 @@ def test_a_user_may_give_a_pipe(tmp_path: Path) -> None:
 
 def test_an_event_file_is_always_a_new_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its name can be foreseen: a link or a pipe that somebody put there is neither followed nor waited for."""
-    monkeypatch.setattr("toolkit.formats.events.time.time", lambda: 7.0)
+    monkeypatch.setattr("toolkit.formats.records.events.time.time", lambda: 7.0)
     door = Files(Access(Policy.everything()), "n", "Op")
 
     def through_the_door(path: str) -> BinaryIO:

@@ -17,8 +17,9 @@ from schemas.saved_model_pb2 import SavedModel
 from schemas.variable_pb2 import VariableDef
 from tests.policy.reaching import add, calling, constant
 from toolkit.errors import AbortedError, GraphmillError, UnknownError
-from toolkit.formats import bundle, graphdef
-from toolkit.formats.model import Encoding, Model, ModelKind, from_graph, read_model, write_model
+from toolkit.formats import bundle
+from toolkit.formats.models import graphdef
+from toolkit.formats.models.model import Encoding, Model, ModelKind, from_graph, read_model, write_model
 from toolkit.graph import dtypes
 from toolkit.graph.graph import Graph
 from toolkit.graph.metagraph import MetaGraph

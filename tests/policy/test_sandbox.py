@@ -14,7 +14,7 @@ import pytest
 from tests.patience import HUNG, until
 from tests.policy.reaching import constant
 from toolkit.errors import UsageError
-from toolkit.formats.model import from_graph, write_model
+from toolkit.formats.models.model import from_graph, write_model
 from toolkit.graph import dtypes
 from toolkit.graph.graph import Graph
 from toolkit.graph.shape import Shape

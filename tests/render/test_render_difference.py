@@ -10,7 +10,7 @@ from commands.main import run
 from schemas import function_pb2
 from tests.render.graphs import FLOAT, add, perceptron, stack
 from tests.render.test_render_scene import check_accounts
-from toolkit.formats.model import from_graph, write_model
+from toolkit.formats.models.model import from_graph, write_model
 from toolkit.graph.functions import FunctionLibrary
 from toolkit.graph.graph import Graph
 from toolkit.render.colors import ColorInput

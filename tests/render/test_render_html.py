@@ -17,8 +17,8 @@ from tests import tolerance
 from tests.patience import until
 from tests.render.browser import Browser
 from tests.render.graphs import FLOAT, add, large, perceptron, stack
+from toolkit.formats.arrays.tensor import from_array
 from toolkit.formats.bundle import open_checkpoint, save
-from toolkit.formats.tensor import from_array
 from toolkit.graph.graph import Graph
 from toolkit.render.colors import ColorInput
 from toolkit.render.difference import Differences

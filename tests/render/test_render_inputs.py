@@ -14,7 +14,7 @@ from schemas import graph_pb2
 from tests.render.graphs import add, perceptron
 from tests.render.test_render_scene import check_accounts
 from toolkit.formats.bundle import save
-from toolkit.formats.model import from_graph, read_model, write_model
+from toolkit.formats.models.model import from_graph, read_model, write_model
 from toolkit.graph import dtypes
 from toolkit.graph.graph import Graph
 from toolkit.graph.node import Node

@@ -17,7 +17,7 @@ from schemas import config_pb2, graph_pb2
 from tests.models import lenet_ref, saved_model_keras, saved_model_tf1
 from tests.render.browser import Browser
 from tests.render.graphs import perceptron
-from toolkit.formats.model import from_graph, read_model, write_model
+from toolkit.formats.models.model import from_graph, read_model, write_model
 
 # -- TensorBoard -------------------------------------------------------------------------------------------
 

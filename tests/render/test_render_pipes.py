@@ -15,7 +15,7 @@ import pytest
 from commands.main import run
 from tests.patience import HUNG
 from tests.render.graphs import perceptron, stack
-from toolkit.formats.model import from_graph, write_model
+from toolkit.formats.models.model import from_graph, write_model
 
 SVG = "{http://www.w3.org/2000/svg}"
 TRACES = ["step.pb", "stats.pb", "step.json", "step.json.gz"]

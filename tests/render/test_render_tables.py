@@ -13,8 +13,8 @@ from tests import models
 from tests.render.graphs import large
 from tests.render.test_render_scene import check_accounts, random_graphs
 from tests.tables import block_bytes, read_all_as_tables, unmade
-from toolkit.formats import graphdef
-from toolkit.formats.model import read_model
+from toolkit.formats.models import graphdef
+from toolkit.formats.models.model import read_model
 from toolkit.graph.graph import Graph
 from toolkit.render import describe
 from toolkit.render.absorb import absorb, data_users

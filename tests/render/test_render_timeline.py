@@ -19,9 +19,9 @@ from tests import tolerance
 from tests.render.browser import Browser
 from tests.render.graphs import perceptron
 from toolkit.errors import FormatError
-from toolkit.formats.model import from_graph, write_model
-from toolkit.formats.timeline import Span, Trace, read_trace
-from toolkit.formats.traces import is_trace
+from toolkit.formats.models.model import from_graph, write_model
+from toolkit.formats.records.timeline import Span, Trace, read_trace
+from toolkit.formats.records.traces import is_trace
 from toolkit.render import colors
 from toolkit.render.overlays import read_costs
 from toolkit.render.themes import THEMES, find_theme

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from commands.main import run as graphmill
-from toolkit.formats.model import from_graph, write_model
-from toolkit.formats.tensor import from_array
+from toolkit.formats.arrays.tensor import from_array
+from toolkit.formats.models.model import from_graph, write_model
 from toolkit.graph import dtypes
 from toolkit.graph.graph import Graph
 from toolkit.graph.shape import Shape

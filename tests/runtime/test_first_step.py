@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from toolkit import client as gm
-from toolkit.formats.model import from_graph, write_model
+from toolkit.formats.models.model import from_graph, write_model
 
 _GRAPH = """
 import sys

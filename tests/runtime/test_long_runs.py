@@ -20,7 +20,7 @@ import pytest
 
 from tests.patience import HUNG
 from tests.runtime.oracle import our_graph
-from toolkit.formats.model import read_model
+from toolkit.formats.models.model import read_model
 from toolkit.graph.graph import Graph
 from toolkit.runtime.session import Session
 from toolkit.runtime.training.coordinator import Coordinator

@@ -11,9 +11,9 @@ import pytest
 from commands.main import run
 from tests import tolerance
 from toolkit.errors import GraphmillError
-from toolkit.formats.cluster import parse_cluster
-from toolkit.formats.cost_file import read_cost_file
-from toolkit.formats.model import from_graph, read_model, write_model
+from toolkit.formats.models.model import from_graph, read_model, write_model
+from toolkit.formats.settings.cluster import parse_cluster
+from toolkit.formats.settings.cost_file import read_cost_file
 from toolkit.graph import dtypes
 from toolkit.graph.graph import Graph
 from toolkit.graph.node import Node

@@ -139,7 +139,7 @@ def test_memory_is_counted_per_device_and_step() -> None:
 
 
 def _slice(graph: Graph, name: str) -> list[Node]:
-    from toolkit.formats.tensor import from_array
+    from toolkit.formats.arrays.tensor import from_array
 
     ends = [
         graph.add("Const", f"c{v}", attrs={"dtype": dtypes.int32, "value": from_array(np.array([v], np.int32))})

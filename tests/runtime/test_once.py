@@ -15,7 +15,7 @@ from tests.bench.large_graphs import write_graph
 from toolkit import client as gm
 from toolkit.compiler.program import Program
 from toolkit.errors import CancelledError, FailedPreconditionError
-from toolkit.formats.model import read_model
+from toolkit.formats.models.model import read_model
 from toolkit.passes.optimize.raise_control_flow import RaiseControlFlow
 from toolkit.runtime.executors import planned
 from toolkit.runtime.jobs.job import run_model

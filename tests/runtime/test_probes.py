@@ -10,8 +10,8 @@ import pytest
 
 from commands.main import run as graphmill
 from schemas import config_pb2
-from toolkit.formats.model import from_graph, write_model
-from toolkit.formats.tensor import from_array
+from toolkit.formats.arrays.tensor import from_array
+from toolkit.formats.models.model import from_graph, write_model
 from toolkit.graph import dtypes
 from toolkit.graph.graph import Graph
 from toolkit.graph.shape import Shape
@@ -98,7 +98,7 @@ def test_check_numerics_names_the_first_node(model: str, capsys: pytest.CaptureF
 
 
 def test_probes_see_the_same_in_both_executors(model: str) -> None:
-    from toolkit.formats.model import read_graph
+    from toolkit.formats.models.model import read_graph
 
     seen: list[list[str]] = []
     for tokens in (False, True):
@@ -109,7 +109,7 @@ def test_probes_see_the_same_in_both_executors(model: str) -> None:
 
 
 def test_a_trace_has_a_limit(model: str) -> None:
-    from toolkit.formats.model import read_graph
+    from toolkit.formats.models.model import read_graph
 
     probe = TraceProbe(limit=2, per_node=True)
     Session(read_graph(model)).run("sum:0", {"x": [1.0]}, probe=probe)

@@ -12,8 +12,8 @@ import pytest
 
 from commands.main import run
 from toolkit.errors import UsageError
-from toolkit.formats import tensor
-from toolkit.formats.model import from_graph, write_model
+from toolkit.formats.arrays import tensor
+from toolkit.formats.models.model import from_graph, write_model
 from toolkit.graph import dtypes
 from toolkit.graph.dtypes import DType
 from toolkit.graph.graph import Graph

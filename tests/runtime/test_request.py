@@ -9,7 +9,7 @@ from google.protobuf import text_format
 from schemas.graph_pb2 import GraphDef
 from schemas.meta_graph_pb2 import MetaGraphDef
 from toolkit.errors import GraphError
-from toolkit.formats.metagraph import from_proto
+from toolkit.formats.models.metagraph import from_proto
 from toolkit.graph.graph import Graph
 from toolkit.graph.metagraph import MetaGraph
 from toolkit.graph.tensorref import parse_tensor

@@ -14,7 +14,7 @@ from schemas import attr_value_pb2, graph_pb2
 from tests.client.client_programs import tf1_semantics
 from tests.tf1 import call_scope
 from toolkit import tensorflow as ours
-from toolkit.formats.tensor import to_array
+from toolkit.formats.arrays.tensor import to_array
 from toolkit.graph import attrs as attr_codec
 from toolkit.graph import opdefs
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from toolkit import tensorflow as tf
-from toolkit.formats.events import read_events
+from toolkit.formats.records.events import read_events
 
 summary = tf.contrib.summary
 

@@ -10,7 +10,7 @@ import pytest
 from tests.tf1 import node_oracle
 from tests.tf1.calls import separated
 from toolkit import tensorflow as ours
-from toolkit.formats.events import read_events
+from toolkit.formats.records.events import read_events
 
 pytestmark = pytest.mark.tensorflow
 

@@ -14,7 +14,7 @@ from schemas import example_pb2
 from tests.tf1 import node_oracle
 from tests.tf1.calls import separated
 from toolkit import tensorflow as ours
-from toolkit.formats.tfrecord import write_records
+from toolkit.formats.records.tfrecord import write_records
 
 pytestmark = pytest.mark.tensorflow
 

@@ -13,7 +13,7 @@ from schemas import meta_graph_pb2
 from tests.tf1 import node_oracle
 from toolkit import tensorflow as ours
 from toolkit.client.metagraphs.messages import MESSAGES
-from toolkit.formats import text
+from toolkit.formats.models import text
 
 pytestmark = pytest.mark.tensorflow
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from toolkit.cluster.rpc.channels import MESSAGE_BYTES
 from toolkit.errors import UsageError, did_you_mean
 from toolkit.formats import bounds
-from toolkit.formats.quantities import BYTES, COUNT, read_quantity
+from toolkit.formats.settings.quantities import BYTES, COUNT, read_quantity
 from toolkit.limits.limits import Limits
 
 #: sessions that a master has at once: each holds its graph and what was compiled of it

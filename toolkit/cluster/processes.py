@@ -11,7 +11,7 @@ from queue import SimpleQueue
 
 from toolkit.cluster.rpc.server import is_own
 from toolkit.errors import UsageError
-from toolkit.formats.cluster import Cluster, Task
+from toolkit.formats.settings.cluster import Cluster, Task
 
 #: seconds that a process has to end after its steps have, or were cancelled
 _END_SECONDS = 10.0

@@ -38,7 +38,7 @@ from toolkit.cluster.rpc.server import LOOPBACK, Listening, Server, is_loopback
 from toolkit.cluster.worker.service import WorkerService
 from toolkit.cluster.worker.task import WorkerTask, task_addresses
 from toolkit.errors import AbortedError, UsageError
-from toolkit.formats.cluster import Cluster
+from toolkit.formats.settings.cluster import Cluster
 from toolkit.graph.device import DeviceSpec
 from toolkit.kernels import device_types
 from toolkit.limits.process import resident_memory

@@ -14,7 +14,7 @@ from typing import Any, cast
 
 from schemas import cluster_pb2
 from toolkit.errors import FormatError, UsageError
-from toolkit.formats.cluster import Cluster, read_cluster
+from toolkit.formats.settings.cluster import Cluster, read_cluster
 
 #: environment variable in which managers of clusters tell a process its place
 TF_CONFIG = "TF_CONFIG"
@@ -140,7 +140,7 @@ class TaskPlace:
 
 
 def read_specification(source: str | Path) -> ClusterSpec:
-    """The cluster of a file: YAML as in `toolkit.formats.cluster`, or JSON of TensorFlow's dict or TF_CONFIG.
+    """The cluster of a file: YAML as in `toolkit.formats.settings.cluster`, or JSON of TensorFlow's dict or TF_CONFIG.
 
     Raises:
         FormatError: it is none of these, or tasks have no address.

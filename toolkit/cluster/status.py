@@ -11,7 +11,7 @@ from toolkit.cluster.rpc.channels import Access, channel
 from toolkit.cluster.rpc.library import grpc
 from toolkit.cluster.server import ask_status
 from toolkit.errors import UsageError
-from toolkit.formats.cluster import Cluster, Task
+from toolkit.formats.settings.cluster import Cluster, Task
 
 _UNIMPLEMENTED = 12
 

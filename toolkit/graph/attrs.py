@@ -6,7 +6,7 @@
 | i, f, b | int, float, bool |
 | type | DType |
 | shape | Shape |
-| tensor | the TensorProto message (formats.tensor makes arrays of it) |
+| tensor | the TensorProto message (formats.arrays.tensor makes arrays of it) |
 | func | FuncRef |
 | placeholder | AttrPlaceholder (only inside function bodies) |
 | list(...) | list of the above |
@@ -165,7 +165,7 @@ def encode(value: Any, into: AttrValue | None = None) -> AttrValue:
             try:
                 out.i = operator.index(value)  # numpy's integers
             except TypeError:
-                hint = "; a tensor is given as a TensorProto (toolkit.formats.tensor.from_array)"
+                hint = "; a tensor is given as a TensorProto (toolkit.formats.arrays.tensor.from_array)"
                 is_array = hasattr(value, "__array__")
                 raise GraphError(
                     f"{value!r} ({type(value).__name__}) cannot be an attribute{hint if is_array else ''}"

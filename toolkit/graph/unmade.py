@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class UnmadeNodes(Protocol):
-    """The nodes of a graph, in order, none of which has been made (`toolkit.formats.node_table`).
+    """The nodes of a graph, in order, none of which has been made (`toolkit.formats.node_tables.table`).
 
     Attributes:
         numbers: the place of each node by its name.

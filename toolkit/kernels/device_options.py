@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from toolkit.errors import UsageError
-from toolkit.formats.quantities import BYTES, read_quantity
+from toolkit.formats.settings.quantities import BYTES, read_quantity
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,8 @@ import zlib
 from collections.abc import Iterator
 
 from toolkit.errors import DataLossError, FormatError, InvalidArgumentError
-from toolkit.formats import inflate, tfrecord
+from toolkit.formats import inflate
+from toolkit.formats.records import tfrecord
 from toolkit.kernels.cpu.files.file_io import file_error
 from toolkit.policy.access import Files
 

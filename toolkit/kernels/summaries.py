@@ -12,7 +12,7 @@ import numpy as np
 
 from schemas import histogram_pb2, summary_pb2
 from toolkit.errors import InvalidArgumentError
-from toolkit.formats.tensor import from_array
+from toolkit.formats.arrays.tensor import from_array
 from toolkit.graph.dtypes import DType
 from toolkit.kernels import wav
 from toolkit.kernels.png import encode_png

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from toolkit.errors import UsageError, did_you_mean
-from toolkit.formats.quantities import BYTES, QUANTITY, SECONDS
+from toolkit.formats.settings.quantities import BYTES, QUANTITY, SECONDS
 
 
 @dataclass(frozen=True, slots=True)

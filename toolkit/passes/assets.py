@@ -12,10 +12,11 @@ from google.protobuf import any_pb2
 
 from schemas.meta_graph_pb2 import AssetFileDef, MetaGraphDef
 from toolkit.errors import GraphmillError, UsageError
-from toolkit.formats import io, tensor
-from toolkit.formats.model import Model
-from toolkit.formats.own import is_below, own_places
-from toolkit.formats.savedmodel import asset_path
+from toolkit.formats import io
+from toolkit.formats.arrays import tensor
+from toolkit.formats.models.model import Model
+from toolkit.formats.models.own import is_below, own_places
+from toolkit.formats.models.savedmodel import asset_path
 from toolkit.graph import dtypes
 from toolkit.graph.metagraph import GraphKeys, MetaGraph
 from toolkit.graph.tensorref import parse_tensor

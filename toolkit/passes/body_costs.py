@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, cast
 
 from toolkit.errors import GraphmillError
-from toolkit.formats.protoscan import varint_bytes
+from toolkit.formats.models.protoscan import varint_bytes
 from toolkit.graph.attrs import FuncRef
 from toolkit.graph.bodies import instantiate
 from toolkit.graph.dtypes import DType

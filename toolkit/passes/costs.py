@@ -15,8 +15,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from toolkit.errors import GraphmillError
-from toolkit.formats.cluster_speeds import Speed, Speeds
-from toolkit.formats.cost_file import MeasuredCosts, device_type_of, signature_text
+from toolkit.formats.settings.cluster_speeds import Speed, Speeds
+from toolkit.formats.settings.cost_file import MeasuredCosts, device_type_of, signature_text
 from toolkit.graph.device import DeviceSpec
 from toolkit.graph.dtypes import resource, variant
 from toolkit.graph.graph import Graph

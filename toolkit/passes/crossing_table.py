@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from toolkit.formats.node_table import NodeTable
-from toolkit.formats.table_shapes import shapes_of
+from toolkit.formats.node_tables.shapes import shapes_of
+from toolkit.formats.node_tables.table import NodeTable
 from toolkit.graph.graph import Graph
 from toolkit.graph.shapes.calls import Calls
 from toolkit.graph.shapes.nested import infer_nested
@@ -15,7 +15,7 @@ from toolkit.passes.transfers import Partitioned
 def crossing_bytes(graph: Graph, parts: Partitioned) -> list[int]:
     """The bytes of each transfer with a batch of 1; none of a control edge.
 
-    Where shapes are not found of kinds of nodes (`toolkit.formats.table_shapes`), those nodes are made that lead to
+    Where shapes are not found of kinds of nodes (`formats.node_tables.shapes`), those nodes are made that lead to
     what is sent: shapes follow from nothing else.
 
     Args:

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from toolkit.errors import GraphmillError
-from toolkit.formats.metagraph import tensor_info_proto
-from toolkit.formats.model import Model, variables_prefix
+from toolkit.formats.models.metagraph import tensor_info_proto
+from toolkit.formats.models.model import Model, variables_prefix
 from toolkit.graph.attrs import FuncRef
 from toolkit.graph.bodies import instantiate
 from toolkit.graph.graph import Graph

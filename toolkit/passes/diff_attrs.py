@@ -140,7 +140,7 @@ def _tensor_change(a: TensorProto, b: TensorProto, options: DiffOptions) -> tupl
     """What to say of two tensors, or None when they are equal within the tolerance."""
     import numpy as np
 
-    from toolkit.formats.tensor import to_array
+    from toolkit.formats.arrays.tensor import to_array
 
     try:
         x, y = to_array(a), to_array(b)

@@ -10,8 +10,8 @@ from typing import Any
 
 from schemas.meta_graph_pb2 import MetaGraphDef
 from toolkit.errors import GraphError, GraphmillError, UsageError, did_you_mean
-from toolkit.formats import graphdef, metagraph
-from toolkit.formats.model import Model, ModelKind
+from toolkit.formats.models import graphdef, metagraph
+from toolkit.formats.models.model import Model, ModelKind
 from toolkit.graph import opdefs
 from toolkit.graph import query as queries
 from toolkit.graph.attrs import FuncRef
@@ -153,9 +153,9 @@ def _shapes(graph: Graph) -> ShapeMap:
 def _shapes_of_table(graph: Graph, table: UnmadeNodes) -> Callable[[Node], list[Shape]] | None:
     """What tells the shapes of a graph's nodes, found over the table that they were made of; None where they have to be
     found node by node."""
-    from toolkit.formats.node_columns import NodeColumns
-    from toolkit.formats.table_infer import infer_table
-    from toolkit.formats.table_order import topological_order
+    from toolkit.formats.node_tables.columns import NodeColumns
+    from toolkit.formats.node_tables.infer import infer_table
+    from toolkit.formats.node_tables.order import topological_order
 
     if not isinstance(table, NodeColumns):
         return None
@@ -255,7 +255,7 @@ def _roots(meta: MetaGraph, key: str | None) -> list[str] | None:
 
 
 def add_costs(message: Any, report: Report) -> None:
-    """Add to the report of a graph (`toolkit.formats.summary`) what one run of it costs; takes the message apart.
+    """Add to the report of a graph (`formats.inspection.summary`) what one run of it costs; takes the message apart.
 
     `costs` is null for a graph that cannot be measured: a broken one, or one of over _MANY nodes that would have to be
     looked at one by one. `broken` says why no runtime takes the graph, where that was seen on the way: an input that

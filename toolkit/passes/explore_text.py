@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from toolkit.formats.report import bytes_text, flops_text, peak_text, plural, table
+from toolkit.formats.inspection.report import bytes_text, flops_text, peak_text, plural, table
 from toolkit.printable import text_of
 
 Report = dict[str, Any]

@@ -12,11 +12,11 @@ from typing import Any
 
 from schemas.tensor_pb2 import TensorProto
 from toolkit.errors import UsageError, about_option, did_you_mean
-from toolkit.formats import tensor
+from toolkit.formats.arrays import tensor
 from toolkit.formats.bundle.patterns import matcher
 from toolkit.formats.bundle.source import TensorSource
-from toolkit.formats.model import Model
-from toolkit.formats.variable_values import VariableValues
+from toolkit.formats.models.model import Model
+from toolkit.formats.models.variable_values import VariableValues
 from toolkit.graph.metagraph import GraphKeys, MetaGraph
 from toolkit.graph.node import Node
 from toolkit.graph.summary import VARIABLES

@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from toolkit.errors import GraphmillError
-from toolkit.formats import tensor
-from toolkit.formats.checkpoint_graph import ancestors
-from toolkit.formats.model import Model
-from toolkit.formats.savedmodel import asset_path
+from toolkit.formats.arrays import tensor
+from toolkit.formats.models.checkpoint_graph import ancestors
+from toolkit.formats.models.model import Model
+from toolkit.formats.models.savedmodel import asset_path
 from toolkit.graph.attrs import FuncRef
 from toolkit.graph.bodies import instantiate
 from toolkit.graph.graph import Graph

@@ -1,6 +1,6 @@
 """Costs of a graph whose nodes are a table, none of which is made for it (`toolkit.passes.measure`).
 
-Nodes of one row (`toolkit.formats.table_classes`) cost the same, so the tables of operations are asked once for each.
+Nodes of one row (`formats.node_tables.classes`) cost the same, so the tables of operations are asked once for each.
 What depends on the order of nodes is numbers that are summed up along it. Only variables, of which some stand for the
 same, and nodes that call functions are gone through one by one.
 """
@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from toolkit.formats.node_columns import CONTROL, NodeColumns, ints
-from toolkit.formats.table_infer import TableShapes, infer_table
-from toolkit.formats.table_order import topological_order
+from toolkit.formats.node_tables.columns import CONTROL, NodeColumns, ints
+from toolkit.formats.node_tables.infer import TableShapes, infer_table
+from toolkit.formats.node_tables.order import topological_order
 from toolkit.graph.graph import Graph
 from toolkit.graph.node import Node
 from toolkit.graph.shapes.calls import Calls

@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toolkit.errors import UsageError
-from toolkit.formats.node_columns import CONTROL, ints
-from toolkit.formats.node_table import NodeTable
-from toolkit.formats.table_frames import gives_in_loop
-from toolkit.formats.table_parts import AddedRow, TableExtension
+from toolkit.formats.node_tables.columns import CONTROL, ints
+from toolkit.formats.node_tables.frames import gives_in_loop
+from toolkit.formats.node_tables.parts import AddedRow, TableExtension
+from toolkit.formats.node_tables.table import NodeTable
 from toolkit.graph.device import DeviceSpec
 from toolkit.graph.dtypes import DType
 from toolkit.graph.graph import Graph

@@ -14,10 +14,10 @@ from pathlib import Path
 from toolkit.errors import UsageError
 from toolkit.formats.bundle.locate import open_tensors
 from toolkit.formats.bundle.transfer import Item, copy_of, write_items
-from toolkit.formats.checkpoint_graph import ancestors
-from toolkit.formats.model import Model, ModelKind
-from toolkit.formats.report import plural
-from toolkit.formats.variable_values import VariableValues
+from toolkit.formats.inspection.report import plural
+from toolkit.formats.models.checkpoint_graph import ancestors
+from toolkit.formats.models.model import Model, ModelKind
+from toolkit.formats.models.variable_values import VariableValues
 from toolkit.graph.graph import Graph
 from toolkit.graph.infer import ShapeMap
 from toolkit.graph.metagraph import DEFAULT_KEY, GraphKeys, MetaGraph, Signature, TensorInfo

@@ -13,9 +13,9 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, ClassVar
 
 from toolkit.errors import UsageError
-from toolkit.formats.cluster_speeds import Speeds
-from toolkit.formats.cost_file import MeasuredCosts
-from toolkit.formats.placement_rules import PlacementRule
+from toolkit.formats.settings.cluster_speeds import Speeds
+from toolkit.formats.settings.cost_file import MeasuredCosts
+from toolkit.formats.settings.placement_rules import PlacementRule
 from toolkit.graph.device import DeviceSpec
 from toolkit.graph.garbage import no_collection
 from toolkit.graph.graph import Graph
@@ -162,7 +162,7 @@ class _Placer:
         overfull = task.overfull(step)
         if not overfull:
             return
-        from toolkit.formats.report import bytes_text
+        from toolkit.formats.inspection.report import bytes_text
 
         total = bytes_text(sum(task.costs.resident))
         held = ", ".join(

@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toolkit.formats.bundle.patterns import matcher
-from toolkit.formats.node_columns import NodeColumns, ints
-from toolkit.formats.node_table import NodeTable
-from toolkit.formats.placement_rules import PlacementRule
+from toolkit.formats.node_tables.columns import NodeColumns, ints
+from toolkit.formats.node_tables.table import NodeTable
+from toolkit.formats.settings.placement_rules import PlacementRule
 from toolkit.graph.device import DeviceSpec
 from toolkit.graph.graph import Graph
 from toolkit.passes.base import PassResult

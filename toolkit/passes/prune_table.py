@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from toolkit.formats.node_table import NodeTable
+from toolkit.formats.node_tables.table import NodeTable
 from toolkit.graph.graph import Graph
 from toolkit.graph.tensorref import TensorRef
 

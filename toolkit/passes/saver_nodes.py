@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from schemas import saver_pb2, variable_pb2
-from toolkit.formats import tensor
+from toolkit.formats.arrays import tensor
 from toolkit.formats.bundle.slices import TensorSlice
 from toolkit.graph import dtypes
 from toolkit.graph import shape as shapes

@@ -20,8 +20,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from toolkit.formats.cluster_speeds import Speeds
-from toolkit.formats.cost_file import MeasuredCosts
+from toolkit.formats.settings.cluster_speeds import Speeds
+from toolkit.formats.settings.cost_file import MeasuredCosts
 from toolkit.graph.device import DeviceSpec
 from toolkit.graph.graph import Graph
 from toolkit.graph.node import MERGE_OPS, NEXT_ITERATION_OPS, SWITCH_OPS, Node

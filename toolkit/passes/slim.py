@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from toolkit.errors import GraphmillError
-from toolkit.formats.model import Model, variables_prefix
+from toolkit.formats.models.model import Model, variables_prefix
 from toolkit.graph.graph import Graph
 from toolkit.graph.metagraph import GraphKeys, MetaGraph
 from toolkit.graph.node import Node
@@ -128,8 +128,8 @@ def _with_new_saver(model: Model, small: PassResult, prefix: str, scratch: Path,
     from toolkit.formats.bundle.object_graph import KEY, find_object_graph
     from toolkit.formats.bundle.surgery.prune import select
     from toolkit.formats.bundle.transfer import write_items
-    from toolkit.formats.object_variables import object_keys
-    from toolkit.formats.variable_values import VariableValues
+    from toolkit.formats.models.object_variables import object_keys
+    from toolkit.formats.models.variable_values import VariableValues
     from toolkit.passes.saver_nodes import Saved, add_saver
 
     graph = small.graph

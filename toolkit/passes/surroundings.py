@@ -10,7 +10,7 @@ from typing import Any
 from google.protobuf.message import Message
 
 from schemas import saver_pb2
-from toolkit.formats.report import plural
+from toolkit.formats.inspection.report import plural
 from toolkit.graph.graph import Graph
 from toolkit.graph.infer import ShapeMap
 from toolkit.graph.metagraph import GraphKeys, MetaGraph, Signature, TensorInfo

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from schemas.tensor_pb2 import TensorProto
 from toolkit.errors import UsageError, about_option, did_you_mean
-from toolkit.formats import tensor
+from toolkit.formats.arrays import tensor
 from toolkit.formats.bundle.patterns import matcher
 from toolkit.graph import dtypes
 from toolkit.graph.graph import Graph

@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from toolkit.errors import UsageError, about_option
-from toolkit.formats import bundle, tensor
-from toolkit.formats.checkpoint_graph import ancestors
-from toolkit.formats.model import Model, from_meta_graph, variables_prefix
-from toolkit.formats.variable_values import VariableValues
+from toolkit.formats import bundle
+from toolkit.formats.arrays import tensor
+from toolkit.formats.models.checkpoint_graph import ancestors
+from toolkit.formats.models.model import Model, from_meta_graph, variables_prefix
+from toolkit.formats.models.variable_values import VariableValues
 from toolkit.graph.metagraph import GraphKeys, MetaGraph, Signature, TensorInfo
 from toolkit.graph.summary import PLACEHOLDERS, VARIABLES
 from toolkit.graph.tensorref import parse_tensor

@@ -9,7 +9,7 @@ import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from toolkit.formats.savedmodel import VARIABLES, asset_path
+from toolkit.formats.models.savedmodel import VARIABLES, asset_path
 from toolkit.policy.access import Access, Wish, links_of
 from toolkit.policy.outside import Reach
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from toolkit.errors import InvalidArgumentError, UsageError, did_you_mean
-from toolkit.formats.own import is_below, own_places
+from toolkit.formats.models.own import is_below, own_places
 from toolkit.policy.outside import Reach
 
 #: URLs of what lives in this process alone
@@ -112,7 +112,7 @@ class Policy:
     def of_model(source: str | Path | None) -> Policy:
         """The default for a model that was read from a file: it may read its own files and print, nothing else.
 
-        Which files are its own says `toolkit.formats.own`.
+        Which files are its own says `toolkit.formats.models.own`.
 
         Args:
             source: the file or folder; None or "-" for one that came from elsewhere.

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from toolkit.formats.node_columns import ints
+from toolkit.formats.node_tables.columns import ints
 from toolkit.render.absorbed import (
     CONSTANTS,
     LEAST_LEFT,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from toolkit.formats.node_columns import ints
+from toolkit.formats.node_tables.columns import ints
 from toolkit.render.elements import LinkKind
 from toolkit.render.link_table import LinkTable
 from toolkit.render.scene import Arc, Box, Cluster, Scene, encloses

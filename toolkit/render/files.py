@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from toolkit.errors import UsageError, did_you_mean, source_name
-from toolkit.formats.detect import PARTITIONS_FILE
+from toolkit.formats.folders.partitions import read_partitions
+from toolkit.formats.inspection.detect import PARTITIONS_FILE
 from toolkit.formats.io import STDIO, read_piped, write_output
-from toolkit.formats.model import read_model
-from toolkit.formats.partitions import read_partitions
-from toolkit.formats.traces import is_trace
+from toolkit.formats.models.model import read_model
+from toolkit.formats.records.traces import is_trace
 from toolkit.graph.graph import Graph
 from toolkit.render.colors import ColorInput
 from toolkit.render.overlays import read_costs
@@ -150,7 +150,7 @@ def render_picture(request: Request) -> None:
 
 def _weights(request: Request) -> Weights | None:
     """The values of the graph's variables, where they are known."""
-    from toolkit.formats.model import variables_prefix
+    from toolkit.formats.models.model import variables_prefix
     from toolkit.render.tensors import weights_of
 
     if Path(request.source, PARTITIONS_FILE).is_file():
@@ -178,7 +178,7 @@ def _is_trace(request: Request) -> bool:
 
 
 def _render_timeline(request: Request) -> None:
-    from toolkit.formats.timeline import read_trace
+    from toolkit.formats.records.timeline import read_trace
     from toolkit.render.themes import find_theme
 
     out, format = request.out or "-", picture_format("" if request.out == "-" else request.out)

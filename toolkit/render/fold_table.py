@@ -8,7 +8,7 @@ from itertools import repeat
 import numpy as np
 from numpy.typing import NDArray
 
-from toolkit.formats.node_columns import ints
+from toolkit.formats.node_tables.columns import ints
 from toolkit.render.elements import Model, Scope
 from toolkit.render.link_table import Beside, columns
 from toolkit.render.sections import Member

@@ -8,7 +8,7 @@ from typing import SupportsIndex
 import numpy as np
 from numpy.typing import NDArray
 
-from toolkit.formats.node_columns import chunks, ints
+from toolkit.formats.node_tables.columns import chunks, ints
 from toolkit.render.elements import Link, LinkKind, Links, Model
 
 _KINDS = tuple(LinkKind)

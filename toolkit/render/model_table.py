@@ -8,10 +8,10 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from toolkit.formats.node_columns import CONTROL, ints
-from toolkit.formats.node_table import NodeTable
-from toolkit.formats.table_check import are_in_order
-from toolkit.formats.table_frames import find_frames
+from toolkit.formats.node_tables.check import are_in_order
+from toolkit.formats.node_tables.columns import CONTROL, ints
+from toolkit.formats.node_tables.frames import find_frames
+from toolkit.formats.node_tables.table import NodeTable
 from toolkit.graph.check import is_sound_here
 from toolkit.graph.graph import Graph
 from toolkit.graph.node import ENTER_OPS, MERGE_OPS, NEXT_ITERATION_OPS, Node

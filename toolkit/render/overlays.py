@@ -8,9 +8,9 @@ from typing import Any
 
 from toolkit.errors import FormatError
 from toolkit.formats import io
-from toolkit.formats.documents import load_json
-from toolkit.formats.timeline import read_trace
-from toolkit.formats.traces import is_trace
+from toolkit.formats.records.timeline import read_trace
+from toolkit.formats.records.traces import is_trace
+from toolkit.formats.settings.documents import load_json
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class Costs:
 
 
 def read_costs(path: str) -> Costs:
-    """Measured costs: a trace (see `toolkit.formats.timeline`), or JSON by node name.
+    """Measured costs: a trace (see `toolkit.formats.records.timeline`), or JSON by node name.
 
     JSON is {"NODE": number, ...}, with an optional "unit" of type string.
 

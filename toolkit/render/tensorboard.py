@@ -9,7 +9,7 @@ from google.protobuf.message import DecodeError
 from schemas import config_pb2
 from toolkit.errors import FormatError, UsageError
 from toolkit.formats import io
-from toolkit.formats.events import EventWriter
+from toolkit.formats.records.events import EventWriter
 from toolkit.graph.graph import Graph
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from toolkit.errors import FormatError, GraphmillError
 from toolkit.formats.bundle.source import TensorSource
 from toolkit.formats.bundle.stats import Statistics
-from toolkit.formats.model import Model as ModelFile
+from toolkit.formats.models.model import Model as ModelFile
 from toolkit.render.describe import VARIABLE_OPS
 from toolkit.render.elements import Model
 
@@ -39,8 +39,8 @@ def weights_of(model: ModelFile, prefix: str | None) -> Weights | None:
             variable of the model.
     """
     from toolkit.formats.bundle import open_checkpoint
-    from toolkit.formats.model import variables_prefix
-    from toolkit.formats.object_variables import variable_keys
+    from toolkit.formats.models.model import variables_prefix
+    from toolkit.formats.models.object_variables import variable_keys
 
     found = prefix or variables_prefix(model)
     if found is None:
@@ -79,8 +79,8 @@ def tensor_rows(model: Model, weights: Weights | None) -> dict[int, Rows]:
 
 def _constant(tensor: object) -> Rows:
     from schemas.tensor_pb2 import TensorProto
+    from toolkit.formats.arrays.tensor import dtype_of, shape_of, to_array
     from toolkit.formats.bundle.stats import summarize
-    from toolkit.formats.tensor import dtype_of, shape_of, to_array
 
     assert isinstance(tensor, TensorProto)
     try:

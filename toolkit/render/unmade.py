@@ -10,7 +10,7 @@ from toolkit.graph.graph import Graph
 from toolkit.render.elements import Element, Model
 
 if TYPE_CHECKING:
-    from toolkit.formats.node_table import NodeTable
+    from toolkit.formats.node_tables.table import NodeTable
 
 
 class UnmadeElements:

@@ -86,7 +86,7 @@ def run(program: Program, graph_out: str | None = None, watching: Watching | Non
     with _listening(seen.append), (watching or Watching()).looking():
         code = execute(program)
     if graph_out is not None:
-        from toolkit.formats.model import from_meta_graph, write_model
+        from toolkit.formats.models.model import from_meta_graph, write_model
 
         made = meta_graph(seen[0] if seen else None)
         if len(made.graph):

@@ -284,7 +284,7 @@ def test_complex_numbers(tf: ModuleType) -> None:
 
 def test_conditionals_and_loops(tf: ModuleType) -> None:
     """TensorFlow takes gradients through our Switch and Merge nodes as well: it reads the contexts we write."""
-    from toolkit.formats.metagraph import to_proto
+    from toolkit.formats.models.metagraph import to_proto
 
     graph = gm.Graph()
     with graph.as_default():

@@ -46,7 +46,7 @@ def test_the_digits_sample() -> None:
 
 
 def test_the_same_spec_builds_the_same_graph() -> None:
-    from toolkit.formats.metagraph import to_proto
+    from toolkit.formats.models.metagraph import to_proto
 
     first, second = (build_spec(SAMPLES / "digits_cnn.yaml") for _ in range(2))
     assert to_proto(first) == to_proto(second)

@@ -15,7 +15,7 @@ import pytest
 
 from toolkit.client.spec import build_text
 from toolkit.errors import GraphmillError, MultipleMistakesError, OutOfRangeError
-from toolkit.formats.metagraph import to_proto
+from toolkit.formats.models.metagraph import to_proto
 from toolkit.graph.metagraph import MetaGraph
 from toolkit.runtime.session import Session
 from toolkit.runtime.training.coordinator import Coordinator

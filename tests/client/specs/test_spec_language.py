@@ -18,7 +18,7 @@ from tests import tolerance
 from toolkit.client.spec import build_spec, build_text
 from toolkit.client.spec.document import schema
 from toolkit.errors import GraphmillError, MultipleMistakesError, UsageError
-from toolkit.formats.model import from_meta_graph
+from toolkit.formats.models.model import from_meta_graph
 from toolkit.graph.metagraph import MetaGraph
 from toolkit.runtime.jobs.job import run_model
 from toolkit.runtime.jobs.options import RunOptions

@@ -12,7 +12,7 @@ import pytest
 
 from tests import perturbation
 from toolkit.client.spec import build_text
-from toolkit.formats.metagraph import to_proto
+from toolkit.formats.models.metagraph import to_proto
 from toolkit.runtime.session import Session
 
 pytestmark = pytest.mark.tensorflow

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.client.specs.test_spec_language import build, mistakes
-from toolkit.formats.metagraph import to_proto
+from toolkit.formats.models.metagraph import to_proto
 from toolkit.runtime.session import Session
 
 BEFORE = """

@@ -20,7 +20,7 @@ from toolkit import tensorflow as gm
 from toolkit.cluster.ray import kind, placing
 from toolkit.cluster.ray.actor import ActorSettings
 from toolkit.cluster.ray.answers import Failure, begin, checked
-from toolkit.formats.cluster import Cluster, Task, parse_cluster
+from toolkit.formats.settings.cluster import Cluster, Task, parse_cluster
 from toolkit.graph.device import DeviceSpec
 from toolkit.policy.rules import Policy
 from toolkit.runtime.probes.trace import TraceProbe

@@ -28,7 +28,7 @@ from toolkit.cluster.ray.actor import ActorSettings
 from toolkit.cluster.ray.engine import RayEngine
 from toolkit.cluster.ray.inference import pool as pools
 from toolkit.cluster.ray.session import RaySession
-from toolkit.formats.cluster import Cluster, Task
+from toolkit.formats.settings.cluster import Cluster, Task
 from toolkit.graph.device import DeviceSpec
 from toolkit.graph.tensorref import parse_tensor
 from toolkit.policy.rules import Policy

@@ -13,7 +13,7 @@ import pytest
 from tests import perturbation, tolerance
 from tests.compiler.attention.forms import MODELS, Form, Written, numbers
 from tests.compiler.attention.more_forms import MORE
-from toolkit.formats.model import read_model
+from toolkit.formats.models.model import read_model
 from toolkit.kernels.cuda.driver import choose
 from toolkit.kernels.cuda.driver.fake import FakeDriver
 from toolkit.runtime.session import Session

@@ -12,7 +12,7 @@ import pytest
 
 from schemas import function_pb2
 from toolkit.errors import GraphmillError, InternalError, InvalidArgumentError
-from toolkit.formats.tensor import from_array
+from toolkit.formats.arrays.tensor import from_array
 from toolkit.graph import dtypes
 from toolkit.graph.attrs import FuncRef
 from toolkit.graph.graph import Graph

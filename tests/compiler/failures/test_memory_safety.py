@@ -53,7 +53,7 @@ from toolkit.compiler.ir.operations.reductions import ReduceFunction
 from toolkit.compiler.ir.post_ops import Apply, UnaryFunction
 from toolkit.compiler.ir.value import Value
 from toolkit.errors import InternalError, InvalidArgumentError
-from toolkit.formats.model import read_graph
+from toolkit.formats.models.model import read_graph
 from toolkit.kernels.cpu.memory import addresses, guard
 from toolkit.kernels.cpu.onednn import memory
 from toolkit.kernels.cpu.onednn.library import library
@@ -129,8 +129,9 @@ def test_a_loop_whose_body_returns_another_type(tmp_path: Path, segments: str, m
 
 #: who may know of addresses: the door itself, the libraries that are loaded, and calls of the C library
 _POINTERS = {
-    "toolkit/formats/bundle/storage.py", "toolkit/formats/highway_native.py", "toolkit/kernels/cpu/memory/addresses.py",
-    "toolkit/kernels/cpu/native/compiler.py", "toolkit/kernels/cpu/openblas.py",
+    "toolkit/formats/bundle/storage.py", "toolkit/formats/records/highway_native.py",
+    "toolkit/kernels/cpu/memory/addresses.py", "toolkit/kernels/cpu/native/compiler.py",
+    "toolkit/kernels/cpu/openblas.py",
     "toolkit/kernels/cpu/onednn/library.py", "toolkit/kernels/cpu/onednn/memory.py",
     "toolkit/kernels/cpu/onednn/primitive.py", "toolkit/kernels/random/libm.py",
 }  # fmt: skip

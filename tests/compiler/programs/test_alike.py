@@ -12,7 +12,7 @@ from tests.bench.large_graphs import write_graph
 from tests.compiler.compare import compiled
 from toolkit import client as gm
 from toolkit.compiler.program import Program
-from toolkit.formats.model import read_model
+from toolkit.formats.models.model import read_model
 from toolkit.kernels import registry
 from toolkit.runtime.session import Session
 

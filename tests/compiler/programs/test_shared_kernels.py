@@ -10,7 +10,7 @@ import pytest
 
 from toolkit import client as gm
 from toolkit.compiler.program import Program
-from toolkit.formats.graphdef import from_bytes
+from toolkit.formats.models.graphdef import from_bytes
 from toolkit.graph.graph import Graph
 from toolkit.graph.node import Node
 from toolkit.kernels import registry

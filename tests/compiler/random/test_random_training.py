@@ -10,7 +10,7 @@ import pytest
 from tests import perturbation
 from tests.compiler.random.random_training import Training, add_control_edges, training
 from toolkit import client as gm
-from toolkit.formats.metagraph import to_proto
+from toolkit.formats.models.metagraph import to_proto
 from toolkit.runtime.session import Session
 
 

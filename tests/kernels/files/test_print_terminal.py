@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from toolkit.formats.tensor import from_array
+from toolkit.formats.arrays.tensor import from_array
 from toolkit.graph import dtypes
 from toolkit.graph.graph import Graph
 from toolkit.kernels.cpu.common import np

@@ -11,7 +11,7 @@ import pytest
 
 from tests.kernels.graph_suite import check_graph, run_ours
 from tests.kernels.op_suite import compare, sample
-from toolkit.formats.tensor import from_array
+from toolkit.formats.arrays.tensor import from_array
 from toolkit.graph import dtypes
 from toolkit.graph.graph import Graph
 from toolkit.graph.node import Node

@@ -20,7 +20,7 @@ ROWS, WIDTH = 64, 64  # large enough for compiled code
 
 
 def _const(graph: Graph, name: str, value: Any) -> Node:
-    from toolkit.formats.tensor import from_array
+    from toolkit.formats.arrays.tensor import from_array
 
     return graph.add("Const", name, attrs={"dtype": dtypes.from_numpy(value.dtype), "value": from_array(value)})
 

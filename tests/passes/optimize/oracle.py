@@ -11,7 +11,7 @@ from schemas.graph_pb2 import GraphDef
 from tests import perturbation, rounding
 from tests.passes.graphs import from_tensorflow, run_in_tensorflow, to_tensorflow
 from tests.tolerance import assert_within
-from toolkit.formats import tensor
+from toolkit.formats.arrays import tensor
 from toolkit.graph import dtypes
 from toolkit.graph.graph import Graph
 from toolkit.graph.node import Node

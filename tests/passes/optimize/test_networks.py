@@ -15,7 +15,7 @@ from tests.passes.graphs import run_in_tensorflow, to_tensorflow
 from tests.passes.optimize.oracle import transformed
 from tests.tolerance import assert_within
 from toolkit.formats.bundle.reader import BundleReader
-from toolkit.formats.model import read_model, variables_prefix
+from toolkit.formats.models.model import read_model, variables_prefix
 from toolkit.graph.graph import Graph
 from toolkit.graph.metagraph import MetaGraph
 from toolkit.passes.freeze_model import FreezeRequest, freeze_model

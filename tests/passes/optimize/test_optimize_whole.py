@@ -16,7 +16,7 @@ from tests.compiler.random.random_graphs import Piece
 from tests.passes.optimize.equivalence import Case, apply, assert_same, made_graph, values
 from toolkit import client as gm
 from toolkit.errors import GraphError, UsageError
-from toolkit.formats.model import from_graph, read_model, write_model
+from toolkit.formats.models.model import from_graph, read_model, write_model
 from toolkit.graph import releases
 from toolkit.graph.graph import Graph
 from toolkit.graph.metagraph import MetaGraph

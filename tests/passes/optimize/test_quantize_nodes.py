@@ -16,7 +16,7 @@ from tests.passes.graphs import run_in_tensorflow
 from tests.passes.optimize.oracle import changed, kept, made, ops, transformed, unchanged
 from tests.passes.optimize.plain_tensorflow import Plain, plain_tensorflow
 from toolkit.errors import UsageError
-from toolkit.formats.model import from_meta_graph, read_model, write_model
+from toolkit.formats.models.model import from_meta_graph, read_model, write_model
 from toolkit.graph import dtypes
 from toolkit.graph.graph import Graph
 from toolkit.graph.metagraph import MetaGraph

@@ -25,7 +25,7 @@ from tests.compiler.integers.test_round_trips import needs_int8
 from tests.passes.graphs import run_in_tensorflow
 from tests.passes.optimize.oracle import changed, kept, made, ops, unchanged
 from toolkit.errors import GraphmillError, UsageError
-from toolkit.formats.model import from_meta_graph, read_model, write_model
+from toolkit.formats.models.model import from_meta_graph, read_model, write_model
 from toolkit.graph import dtypes
 from toolkit.graph.graph import Graph
 from toolkit.graph.metagraph import MetaGraph

@@ -12,7 +12,7 @@ import pytest
 from commands.main import run
 from tests.passes.optimize.oracle import agree, changed, feed, kept, made, ops, unchanged
 from toolkit.errors import UsageError
-from toolkit.formats.model import from_graph, read_model, write_model
+from toolkit.formats.models.model import from_graph, read_model, write_model
 from toolkit.graph.graph import Graph
 from toolkit.passes.optimize.notation import parse_passes
 from toolkit.passes.optimize.rewrite import Rewrite

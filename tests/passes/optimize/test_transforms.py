@@ -13,7 +13,7 @@ from commands.main import run
 from tests.passes.graphs import run_in_tensorflow, structure
 from tests.passes.optimize.oracle import agree, changed, feed, kept, made, ops, transformed, unchanged
 from toolkit.errors import UsageError
-from toolkit.formats.model import from_graph, read_model, write_model
+from toolkit.formats.models.model import from_graph, read_model, write_model
 from toolkit.graph.graph import Graph
 from toolkit.graph.node import Output
 from toolkit.passes.optimize.add_default_attributes import AddDefaultAttributes

@@ -11,7 +11,7 @@ from tests.passes.graphs import run_in_tensorflow
 from tests.passes.optimize.oracle import changed, feed, kept, made, ops, transformed, unchanged
 from tests.tolerance import assert_within, gamma
 from toolkit.errors import UsageError
-from toolkit.formats import tensor
+from toolkit.formats.arrays import tensor
 from toolkit.graph.graph import Graph
 from toolkit.passes.optimize.compress_weights import CompressWeights
 from toolkit.passes.optimize.quantize_weights import QuantizeWeights

@@ -13,7 +13,7 @@ from schemas.graph_pb2 import GraphDef
 from schemas.tensor_pb2 import TensorProto
 from toolkit import errors
 from toolkit.errors import GraphmillError, InternalError
-from toolkit.formats.tensor import from_array, to_array
+from toolkit.formats.arrays.tensor import from_array, to_array
 from toolkit.graph.graph import Graph
 from toolkit.graph.node import Node
 from toolkit.kernels.context import DEAD

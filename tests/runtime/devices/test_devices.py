@@ -16,8 +16,8 @@ from tests.patience import HUNG
 from tests.runtime.executors.test_control_flow import _emit, _programs
 from tests.runtime.oracle import Both
 from toolkit.errors import InvalidArgumentError
-from toolkit.formats.model import from_graph
-from toolkit.formats.partitions import read_partitions, write_partitions
+from toolkit.formats.folders.partitions import read_partitions, write_partitions
+from toolkit.formats.models.model import from_graph
 from toolkit.graph.device import DeviceSpec
 from toolkit.passes.partition import by_task, join, split
 from toolkit.passes.place import Place

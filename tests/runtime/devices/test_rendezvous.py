@@ -107,6 +107,6 @@ def test_frames_have_tensorflows_numbers() -> None:
 
 
 def _scalar() -> Any:
-    from toolkit.formats.tensor import from_array
+    from toolkit.formats.arrays.tensor import from_array
 
     return from_array(1.0)

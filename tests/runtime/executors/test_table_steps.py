@@ -18,7 +18,7 @@ from tests.fuzz import loop_frames
 from tests.tables import block_bytes, read_all_as_tables, unmade
 from toolkit import client as gm
 from toolkit.errors import CancelledError, GraphmillError
-from toolkit.formats.model import from_graph
+from toolkit.formats.models.model import from_graph
 from toolkit.graph.graph import Graph
 from toolkit.graph.node import LoneNode, Node
 from toolkit.graph.tensorref import parse_tensor

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from toolkit.errors import OpError
-from toolkit.formats.tensor import from_array
+from toolkit.formats.arrays.tensor import from_array
 from toolkit.graph import dtypes
 from toolkit.graph.graph import Graph
 from toolkit.graph.node import Node

@@ -18,8 +18,8 @@ from schemas import config_pb2
 from toolkit import client as gm
 from toolkit.compiler.pipeline.cpu import PASSES
 from toolkit.errors import InvalidArgumentError
-from toolkit.formats.model import from_graph, write_model
-from toolkit.formats.timeline import read_trace
+from toolkit.formats.models.model import from_graph, write_model
+from toolkit.formats.records.timeline import read_trace
 from toolkit.runtime.probes.profile import profile_lines, profile_report
 from toolkit.runtime.probes.trace import COMPILER, TraceProbe, chrome_trace
 from toolkit.runtime.session import Session

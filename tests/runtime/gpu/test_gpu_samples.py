@@ -11,7 +11,7 @@ import pytest
 
 from commands.main import run
 from tests import perturbation, tolerance
-from toolkit.formats.model import read_model
+from toolkit.formats.models.model import read_model
 from toolkit.kernels.cuda import settings
 from toolkit.kernels.cuda.driver import choose
 from toolkit.kernels.cuda.driver.fake import FakeDriver

@@ -17,7 +17,7 @@ from commands.main import run
 from tests import perturbation
 from tests.runtime.networks.network_case import check_outputs
 from tests.runtime.saved_models.saved_model_case import check_saved_model, command_feeds, read_outputs
-from toolkit.formats.model import read_model
+from toolkit.formats.models.model import read_model
 from toolkit.runtime.saving.saver import Saver
 from toolkit.runtime.session import Session
 

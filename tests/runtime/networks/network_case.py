@@ -9,7 +9,7 @@ import numpy as np
 
 from tests import perturbation
 from tests.models import Built
-from toolkit.formats.model import Model, read_model
+from toolkit.formats.models.model import Model, read_model
 from toolkit.runtime.jobs.job import run_model
 from toolkit.runtime.jobs.options import RunOptions
 from toolkit.runtime.saving.saved_model import load_saved_model

@@ -6,7 +6,7 @@ import pytest
 
 from tests import models
 from tests.runtime.networks.network_case import check_outputs, far_of_run
-from toolkit.formats.model import read_model
+from toolkit.formats.models.model import read_model
 from toolkit.runtime.session import Session
 
 pytestmark = pytest.mark.tensorflow

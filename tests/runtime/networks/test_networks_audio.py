@@ -11,7 +11,7 @@ import pytest
 
 from tests.runtime.networks.network_case import Far, assert_varies, check_outputs, far_of_signature, run_signature
 from tests.runtime.networks.published import Package
-from toolkit.formats.model import read_model
+from toolkit.formats.models.model import read_model
 
 pytestmark = pytest.mark.tensorflow
 

@@ -12,7 +12,7 @@ import pytest
 
 from tests import perturbation
 from tests.runtime.networks.network_case import check_outputs
-from toolkit.formats.model import read_model
+from toolkit.formats.models.model import read_model
 from toolkit.runtime.saving.saver import Saver
 from toolkit.runtime.session import Session
 from toolkit.runtime.training.scaffold import Scaffold, run_in_dependency_order

@@ -18,7 +18,7 @@ from tests.runtime.networks.network_case import (
     run_case,
     run_signature,
 )
-from toolkit.formats.model import read_model
+from toolkit.formats.models.model import read_model
 
 pytestmark = pytest.mark.tensorflow
 

@@ -9,7 +9,7 @@ import pytest
 
 from commands.main import run as graphmill
 from toolkit import tensorflow as tf
-from toolkit.formats.model import from_graph, write_model
+from toolkit.formats.models.model import from_graph, write_model
 
 
 def _crop(index: tf.Tensor) -> tf.Tensor:

@@ -16,7 +16,7 @@ from schemas import meta_graph_pb2
 from tests.patience import HUNG, until
 from tests.runtime.oracle import Both
 from toolkit.errors import CancelledError, ClosedError, GraphError, InvalidArgumentError, OutOfRangeError
-from toolkit.formats.metagraph import from_proto
+from toolkit.formats.models.metagraph import from_proto
 from toolkit.runtime.session import Session
 from toolkit.runtime.training import coordinator
 from toolkit.runtime.training.coordinator import Coordinator, LooperThread

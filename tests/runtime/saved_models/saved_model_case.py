@@ -13,7 +13,7 @@ import numpy as np
 
 from commands.main import run
 from tests.runtime.networks.network_case import check_outputs, far_of_signature
-from toolkit.formats.model import read_model
+from toolkit.formats.models.model import read_model
 from toolkit.runtime.saving.saved_model import load_saved_model
 from toolkit.runtime.session import Session
 

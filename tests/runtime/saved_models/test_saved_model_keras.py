@@ -11,7 +11,7 @@ import pytest
 
 from tests.runtime.networks.network_case import assert_varies
 from tests.runtime.saved_models.saved_model_case import check_saved_model
-from toolkit.formats.model import read_model
+from toolkit.formats.models.model import read_model
 
 pytestmark = pytest.mark.tensorflow
 WORDS = ["the", "cat", "sat", "on", "mat"]

@@ -16,7 +16,7 @@ from tests.runtime.saved_models.saved_model_case import (
     answer_of_v2,
     check_saved_model,
 )
-from toolkit.formats.model import read_model
+from toolkit.formats.models.model import read_model
 
 pytestmark = pytest.mark.tensorflow
 RANDOM = np.random.default_rng(21)

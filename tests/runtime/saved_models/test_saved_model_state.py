@@ -17,7 +17,7 @@ from tests.runtime.saved_models.saved_model_case import (
     answer_of_v2,
     check_saved_model,
 )
-from toolkit.formats.model import read_model
+from toolkit.formats.models.model import read_model
 from toolkit.runtime.saving.saved_model import load_saved_model
 from toolkit.runtime.session import Session
 

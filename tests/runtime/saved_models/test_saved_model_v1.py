@@ -17,7 +17,7 @@ from tests.runtime.saved_models.saved_model_case import (
     answer_of_v1,
     check_saved_model,
 )
-from toolkit.formats.model import read_model
+from toolkit.formats.models.model import read_model
 
 pytestmark = pytest.mark.tensorflow
 X = np.random.default_rng(41).standard_normal((3, 4)).astype(np.float32)

@@ -19,8 +19,8 @@ from toolkit.errors import (
     UnavailableError,
     UsageError,
 )
-from toolkit.formats.events import EventWriter, read_events
-from toolkit.formats.model import Model, read_model
+from toolkit.formats.models.model import Model, read_model
+from toolkit.formats.records.events import EventWriter, read_events
 from toolkit.runtime.saving.saver import Saver
 from toolkit.runtime.session import Session
 from toolkit.runtime.training.hooks import Hook, RunArgs, RunContext

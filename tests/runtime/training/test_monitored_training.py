@@ -15,8 +15,8 @@ import pytest
 from tests.patience import HUNG
 from toolkit.errors import DeadlineExceededError, FailedPreconditionError, UsageError
 from toolkit.formats import bundle
-from toolkit.formats.events import read_events
-from toolkit.formats.model import Model, read_model
+from toolkit.formats.models.model import Model, read_model
+from toolkit.formats.records.events import read_events
 from toolkit.runtime.session import Session
 from toolkit.runtime.steps.resources import shared_resources
 from toolkit.runtime.training.hooks import Hook

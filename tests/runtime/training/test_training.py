@@ -21,7 +21,7 @@ from tests.patience import HUNG
 from toolkit.errors import AbortedError, GivenUpError, OutOfRangeError
 from toolkit.formats import bundle
 from toolkit.formats.bundle.check import check
-from toolkit.formats.model import Model, read_model
+from toolkit.formats.models.model import Model, read_model
 from toolkit.runtime.saving.saver import Saver
 from toolkit.runtime.session import Session
 from toolkit.runtime.training.hooks import Hook, RunContext
@@ -223,7 +223,7 @@ def test_summaries_are_written(digits: str, tmp_path: Path) -> None:
     assert graphmill(command) == 0
     files = list((tmp_path / "log").iterdir())
     assert len(files) == 1 and "tfevents" in files[0].name
-    from toolkit.formats.events import read_events
+    from toolkit.formats.records.events import read_events
 
     events = list(read_events(str(files[0])))
     assert events[0].file_version and any(event.graph_def for event in events)

@@ -20,7 +20,7 @@ from tests.patience import HUNG, until
 from toolkit.compiler.backends.cpu.threads import THREADS
 from toolkit.compiler.turn import Turn
 from toolkit.errors import CancelledError
-from toolkit.formats.tensor import from_array
+from toolkit.formats.arrays.tensor import from_array
 from toolkit.graph import dtypes
 from toolkit.graph.graph import Graph
 from toolkit.graph.shape import Shape

@@ -457,6 +457,6 @@ def tensor_array(value: Any, dtype: DType | None = None) -> Any:
         GraphError: it does not fit the type.
     """
     from toolkit.client.construction.convert import tensor_proto
-    from toolkit.formats.tensor import to_array
+    from toolkit.formats.arrays.tensor import to_array
 
     return to_array(tensor_proto(value, dtype))

@@ -12,7 +12,7 @@ from toolkit.client.construction.context import get_default_graph
 from toolkit.client.construction.tensor import Tensor, TensorLike, apply
 from toolkit.client.construction.tensor_shape import Dimension, TensorShape, plain_shape
 from toolkit.errors import GraphError, GraphmillError
-from toolkit.formats import tensor as tensor_format
+from toolkit.formats.arrays import tensor as tensor_format
 from toolkit.graph import dtypes, opdefs
 from toolkit.graph.attrs import encode
 from toolkit.graph.dtypes import DType

@@ -16,8 +16,8 @@ from toolkit.client.metagraphs import importing
 from toolkit.client.metagraphs.export import to_meta_graph
 from toolkit.client.metagraphs.messages import MESSAGES, rename_all, stripped
 from toolkit.errors import SaverError
-from toolkit.formats.metagraph import complete_info, from_proto, used_ops_of
-from toolkit.formats.model import ModelKind, from_meta_graph, to_message
+from toolkit.formats.models.metagraph import complete_info, from_proto, used_ops_of
+from toolkit.formats.models.model import ModelKind, from_meta_graph, to_message
 from toolkit.graph.metagraph import GraphKeys
 
 #: before the name of an input that is not in the scope that was written

@@ -18,7 +18,7 @@ from toolkit.formats.schema.choices import OneOf
 from toolkit.formats.schema.containers import Key, MapOf, Record
 from toolkit.formats.schema.kinds import Kind
 from toolkit.formats.schema.scalars import Boolean, Integer, Number, Text
-from toolkit.formats.tree import YamlItem
+from toolkit.formats.settings.tree import YamlItem
 from toolkit.graph.metagraph import GraphKeys, Signature
 
 _TENSOR = Key(NAME, "what is written; by default what is named like the summary")

@@ -16,7 +16,7 @@ from toolkit.client.construction.operation import Operation
 from toolkit.client.construction.tensor import Tensor
 from toolkit.errors import GraphmillError, did_you_mean
 from toolkit.formats.schema.mistakes import Mistakes
-from toolkit.formats.tree import Section, SpecError, YamlItem
+from toolkit.formats.settings.tree import Section, SpecError, YamlItem
 
 
 class FollowError(SpecError):

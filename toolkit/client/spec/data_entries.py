@@ -37,7 +37,7 @@ from toolkit.client.spec.values import NAME, NAMES
 from toolkit.formats.schema.choices import ByKey, one_or_more
 from toolkit.formats.schema.containers import Key, ListOf, MapOf, Record
 from toolkit.formats.schema.scalars import Anything, Boolean, DTypeName, Integer, Text
-from toolkit.formats.tree import Section, YamlItem
+from toolkit.formats.settings.tree import Section, YamlItem
 from toolkit.graph import dtypes
 from toolkit.graph.dtypes import DType
 from toolkit.graph.metagraph import GraphKeys

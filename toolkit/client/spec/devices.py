@@ -19,7 +19,7 @@ from toolkit.client.spec.builder import SpecBuilder
 from toolkit.formats.schema.choices import ByKey
 from toolkit.formats.schema.containers import Key, ListOf, Record
 from toolkit.formats.schema.scalars import DeviceName, Integer, Text
-from toolkit.formats.tree import Section, YamlItem
+from toolkit.formats.settings.tree import Section, YamlItem
 from toolkit.graph.device import DeviceSpec
 
 _DEVICE = Key(DeviceName(), "where they go", required=True)

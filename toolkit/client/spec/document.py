@@ -33,7 +33,7 @@ from toolkit.formats.schema.kinds import Kind
 from toolkit.formats.schema.mistakes import Mistakes
 from toolkit.formats.schema.named import json_schema
 from toolkit.formats.schema.scalars import Boolean, Integer, Text
-from toolkit.formats.tree import YamlItem
+from toolkit.formats.settings.tree import YamlItem
 from toolkit.graph.metagraph import MetaGraph
 
 

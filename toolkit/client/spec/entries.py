@@ -20,7 +20,7 @@ from toolkit.formats.schema.containers import Key, ListOf, MapOf, Record
 from toolkit.formats.schema.kinds import Kind
 from toolkit.formats.schema.named import Lazy
 from toolkit.formats.schema.scalars import Anything, Integer, Text
-from toolkit.formats.tree import Section, YamlItem, dtype_of
+from toolkit.formats.settings.tree import Section, YamlItem, dtype_of
 from toolkit.graph import dtypes, opdefs
 
 Build = Callable[[SpecBuilder, YamlItem, Section, str], None]

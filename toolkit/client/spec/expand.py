@@ -18,7 +18,7 @@ from toolkit.errors import GraphmillError, did_you_mean
 from toolkit.formats import io
 from toolkit.formats.schema.kinds import form_of
 from toolkit.formats.schema.mistakes import Mistakes
-from toolkit.formats.tree import SpecError, YamlItem, parse
+from toolkit.formats.settings.tree import SpecError, YamlItem, parse
 
 #: entries of one spec, written out
 _MOST_ENTRIES = 200_000

@@ -39,7 +39,7 @@ from toolkit.client.spec.values import NAME, OPERAND, SHAPE
 from toolkit.formats.schema.choices import OneOf
 from toolkit.formats.schema.containers import Key, MapOf, Record
 from toolkit.formats.schema.scalars import Boolean, DTypeName, Integer
-from toolkit.formats.tree import Section, YamlItem, dtype_of
+from toolkit.formats.settings.tree import Section, YamlItem, dtype_of
 from toolkit.graph.dtypes import DType
 
 _OUTPUT = Key(NAME, "what it gives; by default its last entry")

@@ -36,7 +36,7 @@ from toolkit.client.spec.values import NAME, OPERAND, SHAPE
 from toolkit.formats.schema.choices import OneOf
 from toolkit.formats.schema.containers import Key, ListOf, MapOf, Record
 from toolkit.formats.schema.scalars import DTypeName
-from toolkit.formats.tree import Section, YamlItem
+from toolkit.formats.settings.tree import Section, YamlItem
 from toolkit.graph import opdefs
 from toolkit.graph.shape import UNKNOWN, Shape
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from toolkit.client.functions.trace import TracedFunction
 from toolkit.client.spec.builder import FAILED, FollowError, SpecBuilder
 from toolkit.errors import did_you_mean
-from toolkit.formats.tree import YamlItem
+from toolkit.formats.settings.tree import YamlItem
 from toolkit.graph.attrs import FuncRef
 
 

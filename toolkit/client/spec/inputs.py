@@ -22,7 +22,7 @@ from toolkit.client.variables.store import get_variable
 from toolkit.formats.schema.choices import ByTag
 from toolkit.formats.schema.containers import Key, ListOf, MapOf, Record
 from toolkit.formats.schema.scalars import Anything, Boolean, DTypeName, Integer
-from toolkit.formats.tree import Section, YamlItem, dtype_of
+from toolkit.formats.settings.tree import Section, YamlItem, dtype_of
 from toolkit.graph import dtypes
 from toolkit.graph.dtypes import DType
 

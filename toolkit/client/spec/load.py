@@ -15,7 +15,7 @@ from toolkit.client.metagraphs.export import to_meta_graph
 from toolkit.client.spec.document import build_document
 from toolkit.errors import FormatError, GraphmillError, UsageError, source_name
 from toolkit.formats import io
-from toolkit.formats.tree import SpecError, parse
+from toolkit.formats.settings.tree import SpecError, parse
 from toolkit.graph.metagraph import MetaGraph
 
 

@@ -13,7 +13,7 @@ from toolkit.client.spec.values import NAME, PLACEMENT
 from toolkit.formats.schema.choices import ByTag
 from toolkit.formats.schema.containers import Key, MapOf
 from toolkit.formats.schema.scalars import Boolean, Integer, Number
-from toolkit.formats.tree import Section, YamlItem
+from toolkit.formats.settings.tree import Section, YamlItem
 from toolkit.graph import dtypes
 from toolkit.graph.metagraph import GraphKeys
 

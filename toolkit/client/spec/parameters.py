@@ -18,7 +18,7 @@ from toolkit.formats.schema.containers import Key, ListOf, MapOf
 from toolkit.formats.schema.kinds import Kind
 from toolkit.formats.schema.mistakes import Mistakes
 from toolkit.formats.schema.scalars import Anything, Boolean, Integer, Number, Text
-from toolkit.formats.tree import Section, YamlItem, parse
+from toolkit.formats.settings.tree import Section, YamlItem, parse
 
 #: what a parameter may be
 TYPES: dict[str, Kind] = {

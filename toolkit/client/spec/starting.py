@@ -21,7 +21,7 @@ from toolkit.errors import did_you_mean
 from toolkit.formats.schema.choices import OneOf
 from toolkit.formats.schema.containers import Key, MapOf, Record
 from toolkit.formats.schema.scalars import Text
-from toolkit.formats.tree import YamlItem
+from toolkit.formats.settings.tree import YamlItem
 from toolkit.graph.metagraph import GraphKeys
 
 START_FROM = OneOf(

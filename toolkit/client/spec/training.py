@@ -20,7 +20,7 @@ from toolkit.errors import did_you_mean
 from toolkit.formats.schema.choices import ByTag, OneOf
 from toolkit.formats.schema.containers import Key, MapOf
 from toolkit.formats.schema.scalars import Boolean, Number
-from toolkit.formats.tree import Section, YamlItem
+from toolkit.formats.settings.tree import Section, YamlItem
 from toolkit.graph.metagraph import GraphKeys
 
 #: schedules of learning rates, with their options

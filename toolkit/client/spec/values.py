@@ -17,7 +17,7 @@ from toolkit.formats.schema.containers import Key, ListOf, Record
 from toolkit.formats.schema.kinds import Kind
 from toolkit.formats.schema.named import Named
 from toolkit.formats.schema.scalars import Anything, Boolean, DeviceName, Integer, Number, Text
-from toolkit.formats.tree import Section, YamlItem
+from toolkit.formats.settings.tree import Section, YamlItem
 
 NAME = Text(noun="a name")
 NAMES = Named("names", one_or_more(NAME))

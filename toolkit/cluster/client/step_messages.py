@@ -18,9 +18,9 @@ from schemas.resource_handle_pb2 import ResourceHandleProto
 from schemas.tensor_pb2 import TensorProto, VariantTensorDataProto
 from toolkit.cluster.rpc.tensors import read_tensor, tensor_header
 from toolkit.errors import GraphError, GraphmillError, InternalError
-from toolkit.formats import protoscan
-from toolkit.formats.protoscan import varint_bytes
-from toolkit.formats.tensor import dtype_of, from_array, to_array
+from toolkit.formats.arrays.tensor import dtype_of, from_array, to_array
+from toolkit.formats.models import protoscan
+from toolkit.formats.models.protoscan import varint_bytes
 from toolkit.graph import dtypes
 from toolkit.graph.dtypes import DType
 from toolkit.graph.node import Node, Output

@@ -18,7 +18,7 @@ from toolkit.cluster.master.task import RemoteTask
 from toolkit.cluster.master.transfers import WorkerGraph, worker_graph
 from toolkit.cluster.rpc import statuses, tensors, wire
 from toolkit.errors import AbortedError, CancelledError, InternalError, OpError
-from toolkit.formats.tensor import from_array, to_array
+from toolkit.formats.arrays.tensor import from_array, to_array
 from toolkit.graph.graph import Graph
 from toolkit.graph.node import ENTER_OPS
 from toolkit.kernels.device_memory import MemoryStatistics

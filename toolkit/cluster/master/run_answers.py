@@ -10,7 +10,7 @@ from google.protobuf.message import DecodeError
 from schemas import worker_pb2
 from toolkit.cluster.rpc import tensors, wire
 from toolkit.errors import GraphmillError, InternalError
-from toolkit.formats import protoscan
+from toolkit.formats.models import protoscan
 
 # numbers of fields of RunGraphResponse
 _RECV, _CODE, _MESSAGE = 1, 5, 6

@@ -21,7 +21,7 @@ from toolkit.cluster.ray.transfers import ActorSenders, sendable
 from toolkit.cluster.worker.task import WorkerTask
 from toolkit.compiler.settings import Settings
 from toolkit.errors import AbortedError
-from toolkit.formats import graphdef
+from toolkit.formats.models import graphdef
 from toolkit.graph import plugins
 from toolkit.graph.device import DeviceSpec
 from toolkit.graph.garbage import no_collection

@@ -18,7 +18,7 @@ from toolkit.cluster.ray.library import ray
 from toolkit.cluster.ray.task import ActorTask
 from toolkit.cluster.ray.worker import RayWorker
 from toolkit.errors import InvalidArgumentError, UnavailableError, UsageError
-from toolkit.formats.cluster import Cluster, Task
+from toolkit.formats.settings.cluster import Cluster, Task
 
 #: seconds that actors have to be there: for a restart, or until others leave them room
 START_SECONDS = 60.0

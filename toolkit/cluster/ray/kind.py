@@ -19,7 +19,7 @@ from toolkit.cluster.ray.engine import RayEngine
 from toolkit.cluster.ray.session import RaySession
 from toolkit.cluster.specification import from_environment
 from toolkit.forks import held_over_forks
-from toolkit.formats.cluster import Cluster, Task
+from toolkit.formats.settings.cluster import Cluster, Task
 from toolkit.graph.device import DeviceSpec
 from toolkit.graph.graph import Graph
 from toolkit.policy.rules import Policy

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from toolkit.cluster.ray.library import ray
-from toolkit.formats.cluster import Task
+from toolkit.formats.settings.cluster import Task
 
 #: names in a cluster file to Ray's
 _RAY_NAMES = {"cpus": "CPU", "gpus": "GPU", "memory": "memory"}

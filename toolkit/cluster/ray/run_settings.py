@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from toolkit.cluster.ray.actor import ActorSettings
-from toolkit.formats.cluster import Cluster, Task, read_cluster
+from toolkit.formats.settings.cluster import Cluster, Task, read_cluster
 from toolkit.graph import plugins
 from toolkit.graph.device import DeviceSpec
 from toolkit.runtime.jobs.options import RunOptions

@@ -12,8 +12,8 @@ from typing import Any
 
 from toolkit.cluster.rpc import wire
 from toolkit.cluster.rpc.library import grpc
-from toolkit.formats import protoscan
-from toolkit.formats.protoscan import LENGTH
+from toolkit.formats.models import protoscan
+from toolkit.formats.models.protoscan import LENGTH
 
 NAME = "grpc.health.v1.Health"
 SERVING, NOT_SERVING, UNKNOWN = 1, 2, 3

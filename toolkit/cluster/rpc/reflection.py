@@ -17,8 +17,8 @@ from google.protobuf.descriptor_pb2 import FileDescriptorProto
 from toolkit.cluster.rpc import wire
 from toolkit.cluster.rpc.library import grpc
 from toolkit.cluster.rpc.services import PACKAGE, service_name
-from toolkit.formats import protoscan
-from toolkit.formats.protoscan import LENGTH
+from toolkit.formats.models import protoscan
+from toolkit.formats.models.protoscan import LENGTH
 
 NAMES = ("grpc.reflection.v1.ServerReflection", "grpc.reflection.v1alpha.ServerReflection")
 #: fields of a ServerReflectionRequest

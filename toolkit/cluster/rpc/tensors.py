@@ -26,9 +26,10 @@ from toolkit.cluster.rpc.bulk import BULK, LEAST, BulkReceiver, BulkSender
 from toolkit.cluster.rpc.server import LOOPBACK
 from toolkit.cluster.rpc.tickets import PLACE
 from toolkit.errors import FormatError, GraphError, GraphmillError, InvalidArgumentError, OpError, UnimplementedError
-from toolkit.formats import bounds, protoscan
-from toolkit.formats.protoscan import LENGTH, VARINT
-from toolkit.formats.tensor import dtype_of, from_array, shape_of, to_array
+from toolkit.formats import bounds
+from toolkit.formats.arrays.tensor import dtype_of, from_array, shape_of, to_array
+from toolkit.formats.models import protoscan
+from toolkit.formats.models.protoscan import LENGTH, VARINT
 from toolkit.graph import dtypes
 from toolkit.kernels.context import DEAD
 from toolkit.kernels.cpu.memory import addresses

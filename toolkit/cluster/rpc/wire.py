@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from toolkit.formats.protoscan import Field, varint, varint_bytes
+from toolkit.formats.models.protoscan import Field, varint, varint_bytes
 
 _NUMBER, _BLOCK = 0, 2
 

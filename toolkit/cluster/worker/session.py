@@ -15,7 +15,7 @@ from toolkit.cluster.worker.partial import PartialStep
 from toolkit.cluster.worker.steps import Steps
 from toolkit.compiler.settings import Settings
 from toolkit.errors import AbortedError, InvalidArgumentError, UnavailableError
-from toolkit.formats import graphdef
+from toolkit.formats.models import graphdef
 from toolkit.graph.consistency import require_consistent
 from toolkit.graph.garbage import no_collection
 from toolkit.graph.graph import Graph

@@ -80,7 +80,7 @@ def _other_than_checkpoint(name: str) -> str:
     """What to say of a file that is given where a checkpoint is expected."""
     from toolkit.errors import GraphmillError
     from toolkit.formats.bundle import paths
-    from toolkit.formats.detect import MESSAGES, sniff
+    from toolkit.formats.inspection.detect import MESSAGES, sniff
 
     with paths.open_file(name) as file:
         head = file.read_at(0, min(file.size, 4096))

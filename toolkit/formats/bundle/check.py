@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from toolkit.errors import FormatError, GraphmillError, NotFoundError
-from toolkit.formats import crc
 from toolkit.formats.bundle import open_checkpoint, strings, table
 from toolkit.formats.bundle.entry import Entry, index_path
 from toolkit.formats.bundle.locate import is_arrays, open_tensors
@@ -18,6 +17,7 @@ from toolkit.formats.bundle.slices import encode_key
 from toolkit.formats.bundle.source import CHUNK
 from toolkit.formats.bundle.state import is_pattern, is_v1
 from toolkit.formats.bundle.storage import TEMPORARY
+from toolkit.formats.records import crc
 
 #: data files without tensors that are looked at one by one: a device without variables writes such a file
 _EMPTY_FILES = 1000

@@ -249,7 +249,7 @@ def relocate(
     del message.all_model_checkpoint_timestamps[:]
     message.all_model_checkpoint_paths.extend(listed)
     message.all_model_checkpoint_timestamps.extend(times)
-    from toolkit.formats.text import render
+    from toolkit.formats.models.text import render
 
     storage.write_file(target, render(message).encode())
     return moved

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from toolkit.formats.arrays.npy import SUFFIX, Archive
 from toolkit.formats.bundle.locate import NPZ, open_tensors
-from toolkit.formats.npy import SUFFIX, Archive
 
 
 def tensor_names(path: str | Path) -> list[str]:

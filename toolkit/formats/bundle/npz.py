@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import Any, cast
 
 from toolkit.errors import AlreadyExistsError, FormatError, GraphmillError, InvalidArgumentError
+from toolkit.formats.arrays.npy import SUFFIX, Archive, ArrayHeader
 from toolkit.formats.bundle import paths, storage
 from toolkit.formats.bundle.entry import Entry
 from toolkit.formats.bundle.remote import is_remote
 from toolkit.formats.bundle.source import CHUNK, Array, TensorSource
 from toolkit.formats.bundle.storage import commit_all, failure
-from toolkit.formats.documents import load_json
-from toolkit.formats.npy import SUFFIX, Archive, ArrayHeader
+from toolkit.formats.settings.documents import load_json
 from toolkit.graph import dtypes
 from toolkit.graph.dtypes import DType
 from toolkit.graph.shape import Shape

@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from toolkit.errors import DataLossError, FormatError, GraphmillError, InvalidArgumentError, NotFoundError, did_you_mean
-from toolkit.formats import crc
 from toolkit.formats.bounds import DATA_FILES, elements
 from toolkit.formats.bundle import strings, wire
 from toolkit.formats.bundle.entry import Entry, data_path, index_path
@@ -30,6 +29,7 @@ from toolkit.formats.bundle.slices import TensorSlice, decode_key, encode_key, f
 from toolkit.formats.bundle.source import CHUNK, Array, TensorSource
 from toolkit.formats.bundle.storage import failure
 from toolkit.formats.bundle.table import TableReader
+from toolkit.formats.records import crc
 from toolkit.graph import dtypes
 from toolkit.graph.shape import Shape
 

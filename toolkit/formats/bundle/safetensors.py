@@ -22,7 +22,7 @@ from toolkit.formats.bundle.entry import Entry
 from toolkit.formats.bundle.paths import open_file
 from toolkit.formats.bundle.source import CHUNK, Array, TensorSource
 from toolkit.formats.bundle.storage import commit_all, failure
-from toolkit.formats.documents import load_json
+from toolkit.formats.settings.documents import load_json
 from toolkit.graph import dtypes
 from toolkit.graph.dtypes import DType
 from toolkit.graph.shape import Shape

@@ -51,7 +51,7 @@ def read_message(directory: str | Path, latest_filename: str | None = None) -> A
     except OSError as error:
         raise storage.failure(error, path, "reading it") from None
     from schemas.checkpoint_state_pb2 import CheckpointState as Message
-    from toolkit.formats.text import TextFormatError, parse
+    from toolkit.formats.models.text import TextFormatError, parse
 
     try:
         message = parse(text, Message(), path)
@@ -127,7 +127,7 @@ def write_state(
     if shown(latest) == (latest_filename or DEFAULT_NAME):
         raise GraphmillError(f"the checkpoint '{latest}' has the name of the state file; choose another", file=target)
     from schemas.checkpoint_state_pb2 import CheckpointState as Message
-    from toolkit.formats.text import render
+    from toolkit.formats.models.text import render
 
     message = Message(
         model_checkpoint_path=shown(latest),

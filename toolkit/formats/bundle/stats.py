@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from toolkit.formats.arrays.npy import USER_DEFINED
 from toolkit.formats.bundle.entry import Entry
 from toolkit.formats.bundle.source import Array, TensorSource
-from toolkit.formats.npy import USER_DEFINED
 
 
 @dataclass(slots=True)

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from toolkit.errors import FormatError
-from toolkit.formats import crc
 from toolkit.formats.bundle.wire import get_varint, put_varint
+from toolkit.formats.records import crc
 
 _UINT32_MAX = 0xFFFFFFFF
 _CRC_SIZE = 4

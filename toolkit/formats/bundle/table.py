@@ -11,9 +11,10 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterator
 
 from toolkit.errors import DataLossError, FormatError
-from toolkit.formats import bounds, crc
+from toolkit.formats import bounds
 from toolkit.formats.bundle import snappy
 from toolkit.formats.bundle.wire import get_varint, put_varint
+from toolkit.formats.records import crc
 
 MAGIC = 0xDB4775248B80FB57
 FOOTER_SIZE = 48

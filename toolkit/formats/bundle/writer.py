@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from toolkit.errors import AlreadyExistsError, GraphmillError, InvalidArgumentError
-from toolkit.formats import crc
 from toolkit.formats.bundle import storage, strings, wire
 from toolkit.formats.bundle.encode import elements, flat_bytes
 from toolkit.formats.bundle.entry import data_path, index_path
@@ -18,6 +17,7 @@ from toolkit.formats.bundle.replace import replace_checkpoint
 from toolkit.formats.bundle.slices import TensorSlice, encode_key, parse_slice
 from toolkit.formats.bundle.storage import TemporaryFile
 from toolkit.formats.bundle.table import TableWriter
+from toolkit.formats.records import crc
 from toolkit.graph import dtypes
 from toolkit.graph.dtypes import DType
 

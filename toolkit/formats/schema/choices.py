@@ -10,7 +10,7 @@ from toolkit.formats.schema.definitions import Definitions, Json
 from toolkit.formats.schema.kinds import Kind, form_of, is_mapping
 from toolkit.formats.schema.mistakes import Mistakes
 from toolkit.formats.schema.scalars import Text
-from toolkit.formats.tree import YamlItem
+from toolkit.formats.settings.tree import YamlItem
 
 
 @dataclass(frozen=True)

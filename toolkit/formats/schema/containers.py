@@ -11,7 +11,7 @@ from toolkit.errors import did_you_mean
 from toolkit.formats.schema.definitions import Definitions, Json
 from toolkit.formats.schema.kinds import Kind, is_mapping
 from toolkit.formats.schema.mistakes import Mistakes
-from toolkit.formats.tree import SpecError, YamlItem
+from toolkit.formats.settings.tree import SpecError, YamlItem
 
 
 @dataclass(frozen=True)

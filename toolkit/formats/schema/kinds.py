@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 
 from toolkit.formats.schema.definitions import Definitions, Json
 from toolkit.formats.schema.mistakes import Mistakes
-from toolkit.formats.tree import YamlItem
+from toolkit.formats.settings.tree import YamlItem
 
 
 class Kind(ABC):

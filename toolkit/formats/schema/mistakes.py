@@ -6,7 +6,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 
 from toolkit.errors import GraphmillError
-from toolkit.formats.tree import YamlItem
+from toolkit.formats.settings.tree import YamlItem
 
 
 class Mistakes:

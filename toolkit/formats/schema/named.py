@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from toolkit.formats.schema.definitions import Definitions, Json
 from toolkit.formats.schema.kinds import Kind
 from toolkit.formats.schema.mistakes import Mistakes
-from toolkit.formats.tree import YamlItem
+from toolkit.formats.settings.tree import YamlItem
 
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 

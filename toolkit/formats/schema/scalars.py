@@ -10,7 +10,7 @@ from toolkit.errors import GraphmillError
 from toolkit.formats.schema.definitions import Definitions, Json
 from toolkit.formats.schema.kinds import Kind
 from toolkit.formats.schema.mistakes import Mistakes
-from toolkit.formats.tree import SpecError, YamlItem, dtype_of
+from toolkit.formats.settings.tree import SpecError, YamlItem, dtype_of
 from toolkit.graph import dtypes
 from toolkit.graph.device import DeviceSpec
 

@@ -9,8 +9,8 @@ from typing import Any
 
 from schemas import event_pb2
 from toolkit.errors import GraphmillError, InvalidArgumentError, UnknownError
-from toolkit.formats.events import EventWriter
-from toolkit.formats.tensor import to_array
+from toolkit.formats.arrays.tensor import to_array
+from toolkit.formats.records.events import EventWriter
 from toolkit.graph import dtypes
 from toolkit.kernels.context import StepContext
 from toolkit.kernels.cpu.common import integer, np, require, require_scalar, shape_text

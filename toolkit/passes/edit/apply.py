@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any, cast
 
 from toolkit.errors import GraphError, GraphmillError
-from toolkit.formats.report import plural
+from toolkit.formats.inspection.report import plural
 from toolkit.graph.check import ERROR, check
 from toolkit.graph.graph import Graph
 from toolkit.graph.metagraph import MetaGraph

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 
-from toolkit.formats.tree import YamlItem
+from toolkit.formats.settings.tree import YamlItem
 from toolkit.graph.shape import Shape
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from toolkit.errors import UsageError, did_you_mean
-from toolkit.formats.report import plural
+from toolkit.formats.inspection.report import plural
 from toolkit.passes.edit.base import PATTERNS, TEXT, VALUES, argument
 from toolkit.passes.edit.draft import Draft, matching
 from toolkit.passes.references import item_message, names_in_message

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from toolkit.errors import GraphError, UsageError
-from toolkit.formats.report import plural
+from toolkit.formats.inspection.report import plural
 from toolkit.passes.edit.base import FLAG, INDEX, PATTERNS, TEXT, argument
 from toolkit.passes.edit.draft import Draft
 from toolkit.passes.edit.nodes import input_of

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from schemas.meta_graph_pb2 import MetaGraphDef
 from toolkit.errors import GraphError
-from toolkit.formats.report import plural
+from toolkit.formats.inspection.report import plural
 from toolkit.graph.attrs import AttrValue
 from toolkit.passes.edit.base import FLAG, PATTERNS, TEXT, argument
 from toolkit.passes.edit.draft import Draft

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from toolkit.errors import GraphError, UsageError
-from toolkit.formats.report import plural
+from toolkit.formats.inspection.report import plural
 from toolkit.graph import dtypes
 from toolkit.graph.metagraph import Signature
 from toolkit.graph.node import Node
@@ -74,7 +74,7 @@ def _transpose(draft: Draft, node: Node, shape: Shape, back: Sequence[int], layo
     """Give a placeholder a shape, and its readers what they have had."""
     import numpy as np
 
-    from toolkit.formats.tensor import from_array
+    from toolkit.formats.arrays.tensor import from_array
 
     graph, dtype = draft.graph, node.output_types[0]
     value = from_array(np.asarray(back, np.int32), dtypes.int32)

@@ -70,7 +70,7 @@ def settle(
     Raises:
         GraphmillError: they do not fit the op.
     """
-    from toolkit.formats import tensor
+    from toolkit.formats.arrays import tensor
 
     op_def = graph.op_def(op)
     known = {key: attribute(op_def, key, value) for key, value in attrs.items()}

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from toolkit.errors import GraphError
-from toolkit.formats.report import plural
+from toolkit.formats.inspection.report import plural
 from toolkit.graph.graph import Graph
 from toolkit.graph.metagraph import GraphKeys, MetaGraph
 from toolkit.graph.node import Node, Output
@@ -34,7 +34,7 @@ class Merge:
     tags: str = argument(TEXT, "which graph of a SavedModel: A,B", "")
 
     def apply(self, draft: Draft) -> str:
-        from toolkit.formats.model import read_model
+        from toolkit.formats.models.model import read_model
 
         meta = read_model(self.file, tags=self.tags.split(",") if self.tags else None).meta
         notes = add_model(draft, meta, self.prefix)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from toolkit.errors import UsageError, did_you_mean
-from toolkit.formats.report import plural
+from toolkit.formats.inspection.report import plural
 from toolkit.passes.edit.base import TEXT, argument
 from toolkit.passes.edit.draft import Draft
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from toolkit.errors import GraphError, GraphmillError, UsageError
-from toolkit.formats.report import plural
+from toolkit.formats.inspection.report import plural
 from toolkit.graph.node import CONTROL_FLOW_OPS, Node, Output
 from toolkit.passes.edit.base import ATTRIBUTES, FLAG, INDEX, PATTERNS, TEXT, VALUES, argument
 from toolkit.passes.edit.draft import Draft, downstream

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from toolkit.errors import GraphmillError, UsageError, about_option
-from toolkit.formats.tree import YamlItem
+from toolkit.formats.settings.tree import YamlItem
 
 #: the largest size of a dimension
 _LARGEST = (1 << 63) - 1
@@ -53,7 +53,7 @@ def _names(text: str) -> list[str]:
 
 
 def _value(text: str) -> Any:
-    from toolkit.formats.documents import load_yaml
+    from toolkit.formats.settings.documents import load_yaml
 
     return load_yaml(text)
 

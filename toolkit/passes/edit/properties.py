@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from schemas.node_def_pb2 import NodeDef
 from toolkit.errors import GraphError, UsageError, did_you_mean
-from toolkit.formats.report import plural
+from toolkit.formats.inspection.report import plural
 from toolkit.graph.attrs import encode
 from toolkit.graph.device import DeviceSpec
 from toolkit.graph.graph import Graph

@@ -17,7 +17,7 @@ from typing import Any
 from schemas.function_pb2 import FunctionDef
 from schemas.struct_pb2 import StructuredValue
 from toolkit.errors import GraphmillError
-from toolkit.formats.report import plural
+from toolkit.formats.inspection.report import plural
 from toolkit.graph.attrs import FuncRef, encode, shape_to_proto
 from toolkit.graph.bodies import FunctionBody, instantiate
 from toolkit.graph.graph import Graph
@@ -117,7 +117,7 @@ def renew_remarks(graph: Graph) -> int:
 
 def _new_constant(node: Node, old: ShapeMap, new: ShapeMap, changed: Changed) -> list[int] | None:
     """What the constant of a Reshape has to say from now on; None where it stays."""
-    from toolkit.formats import tensor
+    from toolkit.formats.arrays import tensor
 
     if node.op != "Reshape" or len(node.inputs) != 2 or node.inputs[1].node.op != "Const":
         return None
@@ -146,7 +146,7 @@ def _write_constant(graph: Graph, node: Node, sizes: Sequence[int], changed: Cha
     """Let a Reshape have these sizes; who else takes its constant keeps the old one."""
     import numpy as np
 
-    from toolkit.formats import tensor
+    from toolkit.formats.arrays import tensor
 
     constant = node.inputs[1].node
     dtype = constant.attr("dtype")

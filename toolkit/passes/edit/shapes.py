@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from toolkit.errors import GraphError, UsageError
-from toolkit.formats.report import plural
+from toolkit.formats.inspection.report import plural
 from toolkit.graph.node import Node
 from toolkit.graph.shape import Shape
 from toolkit.passes.edit.base import PATTERNS, SHAPE, SIZE, argument

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from toolkit.errors import UsageError, did_you_mean
-from toolkit.formats.report import plural
+from toolkit.formats.inspection.report import plural
 from toolkit.graph.infer import ShapeMap
 from toolkit.graph.metagraph import DEFAULT_KEY, Signature, TensorInfo
 from toolkit.graph.node import Output

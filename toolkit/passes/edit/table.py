@@ -9,7 +9,8 @@ from functools import cache
 from typing import Any
 
 from toolkit.errors import FormatError, GraphmillError, did_you_mean, source_name
-from toolkit.formats import io, tree
+from toolkit.formats import io
+from toolkit.formats.settings import tree
 from toolkit.passes.edit import (
     collections,
     edges,

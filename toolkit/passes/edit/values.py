@@ -22,7 +22,7 @@ class SetConstant:
     file: str = argument(TEXT, "or a file with the array: FILE.npy, FILE.npz:NAME", "")
 
     def apply(self, draft: Draft) -> str:
-        from toolkit.formats import tensor
+        from toolkit.formats.arrays import tensor
 
         node = draft.graph.node(self.node)
         if node.op != "Const":
@@ -32,7 +32,7 @@ class SetConstant:
         dtype: DType = node.attr("dtype")
         value = self.value
         if self.file:
-            from toolkit.formats.arrays import read_array
+            from toolkit.formats.arrays.given import read_array
 
             value = read_array(self.file)
         is_number = not self.file and not isinstance(value, list)

@@ -184,7 +184,7 @@ def _normal(node: Node, key: str) -> AttrValue | None:
     value = node.attrs.proto(key)
     if key != "value" or node.op != "Const":
         return value
-    from toolkit.formats.tensor import dtype_of, from_array, to_array
+    from toolkit.formats.arrays.tensor import dtype_of, from_array, to_array
 
     try:
         dtype = dtype_of(value.tensor)

@@ -22,7 +22,7 @@ def array_of(work: Rewriting, output: Output) -> Any:
     """The elements of a constant as an array; None where the output is none, or damaged."""
     if not is_constant(work, output):
         return None
-    from toolkit.formats.tensor import to_array
+    from toolkit.formats.arrays.tensor import to_array
 
     try:
         return to_array(output.node.attr("value"))

@@ -115,7 +115,7 @@ def _settle(work: Rewriting, node: Node, position: int) -> None:
     if work.takers(index):
         import numpy as np
 
-        from toolkit.formats.tensor import from_array
+        from toolkit.formats.arrays.tensor import from_array
 
         attrs = {"dtype": dtypes.int32, "value": from_array(np.int32(position))}
         made = work.add("Const", f"{node.name}/index", control_inputs=[node], attrs=attrs, device=node.device)

@@ -113,7 +113,7 @@ class _Folding:
     def _array(self, node: Node) -> Any:
         found = self.arrays.get(node)
         if found is None:
-            from toolkit.formats.tensor import to_array
+            from toolkit.formats.arrays.tensor import to_array
 
             found = self.arrays[node] = to_array(node.attr("value"))
         return found
@@ -138,7 +138,7 @@ class _Folding:
         return [np.asarray(output) for output in outputs]
 
     def _put(self, node: Node, outputs: list[Any]) -> None:
-        from toolkit.formats.tensor import from_array
+        from toolkit.formats.arrays.tensor import from_array
 
         types = [dtype.base for dtype in node.output_types]
         protos = [from_array(array, dtype) for array, dtype in zip(outputs, types, strict=True)]

@@ -131,7 +131,7 @@ def _leaky(work: Rewriting, node: Node) -> bool:
         return False
     import numpy as np
 
-    from toolkit.formats.tensor import from_array
+    from toolkit.formats.arrays.tensor import from_array
 
     dtype = node.output_types[0].base
     value = from_array(np.asarray(alpha, dtype.numpy), dtype)

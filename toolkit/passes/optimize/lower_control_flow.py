@@ -163,7 +163,7 @@ def waits_of(work: Rewriting, source: Output) -> list[Node]:
 def _integer(number: int) -> dict[str, Any]:
     import numpy as np
 
-    from toolkit.formats.tensor import from_array
+    from toolkit.formats.arrays.tensor import from_array
 
     return {"dtype": dtypes.int32, "value": from_array(np.int32(number))}
 

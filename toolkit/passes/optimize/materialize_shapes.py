@@ -76,6 +76,6 @@ def _is_known(value: Any) -> bool:
 def _tensor(value: Any, dtype: Any) -> Any:
     import numpy as np
 
-    from toolkit.formats.tensor import from_array
+    from toolkit.formats.arrays.tensor import from_array
 
     return from_array(np.asarray(value, dtype.numpy), dtype)

@@ -206,7 +206,7 @@ def _merge_transposes(work: Rewriting, node: Node) -> bool:
         return True
     import numpy as np
 
-    from toolkit.formats.tensor import from_array
+    from toolkit.formats.arrays.tensor import from_array
 
     dtype = node.inputs[1].dtype.base
     attrs = {"dtype": dtype, "value": from_array(np.asarray(joined, dtype.numpy), dtype)}

@@ -67,7 +67,7 @@ class SetInputs(Optimization):
         return found.result({"set": done})
 
     def _set(self, found: Subgraphs, node: Node, value: Any) -> None:
-        from toolkit.formats import tensor
+        from toolkit.formats.arrays import tensor
 
         dtype = node.output_types[0].base
         proto = tensor.from_array(value, dtype)

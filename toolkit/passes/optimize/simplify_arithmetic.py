@@ -117,7 +117,7 @@ class _Place:
         """A new scalar constant where `like`, a constant, was."""
         import numpy as np
 
-        from toolkit.formats.tensor import from_array
+        from toolkit.formats.arrays.tensor import from_array
 
         dtype = like.dtype.base
         proto = from_array(np.asarray(number, dtype.numpy), dtype)

@@ -81,8 +81,8 @@ class _Weights:
         if checkpoint:
             from toolkit.errors import about_option
             from toolkit.formats.bundle import open_checkpoint
-            from toolkit.formats.model import from_graph
-            from toolkit.formats.variable_values import VariableValues
+            from toolkit.formats.models.model import from_graph
+            from toolkit.formats.models.variable_values import VariableValues
 
             with about_option("--passes"):
                 self._read = VariableValues(from_graph(work.original), open_checkpoint(checkpoint))

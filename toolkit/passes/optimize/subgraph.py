@@ -90,7 +90,7 @@ class Subgraphs(Rewriting):
 
     def add_constant(self, name: str, array: Any, like: Iterable[Node] = (), dtype: DType | None = None) -> Node:
         """A new Const, on the device of the first of `like` and after what these wait for: in their branch or loop."""
-        from toolkit.formats import tensor
+        from toolkit.formats.arrays import tensor
 
         proto = tensor.from_array(array) if dtype is None else tensor.from_array(array, dtype)
         models = list(like)
@@ -107,7 +107,7 @@ class Subgraphs(Rewriting):
 
     def set_value(self, const: Node, array: Any) -> None:
         """Change the value of a Const in its place."""
-        from toolkit.formats import tensor
+        from toolkit.formats.arrays import tensor
 
         proto = tensor.from_array(array)
         const.attrs["value"] = proto
@@ -149,7 +149,7 @@ class Subgraphs(Rewriting):
 
 def value_of(const: Node) -> Any:
     """The array of a Const; None where the file has no tensor there."""
-    from toolkit.formats import tensor
+    from toolkit.formats.arrays import tensor
 
     try:
         return tensor.to_array(const.attr("value"))

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from toolkit.errors import GraphmillError
-from toolkit.formats.cost_file import MeasuredCosts, full_device
+from toolkit.formats.settings.cost_file import MeasuredCosts, full_device
 from toolkit.graph.device import DeviceSpec
 from toolkit.graph.graph import Graph
 from toolkit.graph.node import Output

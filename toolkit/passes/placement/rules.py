@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from toolkit.errors import GraphmillError, UsageError, did_you_mean
 from toolkit.formats.bundle.patterns import matcher
-from toolkit.formats.placement_rules import PlacementRule
+from toolkit.formats.settings.placement_rules import PlacementRule
 from toolkit.graph.device import DeviceSpec
 from toolkit.graph.dtypes import DType
 from toolkit.graph.graph import Graph

@@ -150,7 +150,7 @@ class _Line:
         ends = [self._memory_ends(self.task.speeds.of(device).memory) for device in self.devices]
         low, high = 0.0, max(times[-1] for times in self.times)
         if not self._reaches(high, ends):
-            from toolkit.formats.report import bytes_text
+            from toolkit.formats.inspection.report import bytes_text
 
             held = ", ".join(
                 f"{device} {bytes_text(int(self.task.speeds.of(device).memory))}" for device in self.devices

@@ -17,8 +17,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from toolkit.errors import GraphError, GraphmillError, UsageError, did_you_mean
-from toolkit.formats.cluster_speeds import Speeds
-from toolkit.formats.cost_file import MeasuredCosts
+from toolkit.formats.settings.cluster_speeds import Speeds
+from toolkit.formats.settings.cost_file import MeasuredCosts
 from toolkit.graph import plugins
 from toolkit.graph.device import DeviceSpec
 from toolkit.passes.costs import BATCH, NodeCosts
@@ -87,7 +87,7 @@ class PlacementTask:
 
     def overfull(self, step: SimulatedStep) -> list[str]:
         """The devices whose memory a step would not fit, a phrase each."""
-        from toolkit.formats.report import bytes_text
+        from toolkit.formats.inspection.report import bytes_text
 
         return [
             f"{device} would need {bytes_text(peak)} of its {bytes_text(int(self.speeds.of(device).memory))}"

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toolkit.errors import GraphError
-from toolkit.formats.node_columns import CONTROL, NodeColumns, ints
+from toolkit.formats.node_tables.columns import CONTROL, NodeColumns, ints
 from toolkit.graph import dtypes
 from toolkit.graph.device import DeviceSpec
 from toolkit.graph.graph import Graph

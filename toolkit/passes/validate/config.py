@@ -31,8 +31,9 @@ from pathlib import Path
 from typing import Any, cast
 
 from toolkit.errors import STDIN_NAME, FormatError, GraphmillError, UsageError, did_you_mean
-from toolkit.formats import io, settings_file
-from toolkit.formats.documents import load_json
+from toolkit.formats import io
+from toolkit.formats.settings import settings_file
+from toolkit.formats.settings.documents import load_json
 from toolkit.passes.validate import registry
 from toolkit.passes.validate.finding import Finding, Severity
 from toolkit.passes.validate.options import BUDGETS

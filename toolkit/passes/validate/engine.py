@@ -13,8 +13,8 @@ from typing import Any
 from schemas.graph_pb2 import GraphDef
 from schemas.meta_graph_pb2 import MetaGraphDef
 from toolkit.errors import FormatError, GraphmillError, source_name
-from toolkit.formats import graphdef, io, metagraph
-from toolkit.formats.detect import (
+from toolkit.formats import io
+from toolkit.formats.inspection.detect import (
     PARTITIONS_FILE,
     STREAM_KEY,
     Detected,
@@ -25,9 +25,10 @@ from toolkit.formats.detect import (
     explain,
     saved_model_file,
 )
-from toolkit.formats.message import read_message
-from toolkit.formats.model import model_of_partitions, to_message
-from toolkit.formats.savedmodel import FINGERPRINT, VARIABLES
+from toolkit.formats.models import graphdef, metagraph
+from toolkit.formats.models.message import read_message
+from toolkit.formats.models.model import model_of_partitions, to_message
+from toolkit.formats.models.savedmodel import FINGERPRINT, VARIABLES
 from toolkit.graph.garbage import no_collection
 from toolkit.passes.validate import registry
 from toolkit.passes.validate.config import Config
@@ -211,7 +212,7 @@ def _message_of(found: Detected, path: str, shown: str) -> tuple[ModelKind, Any]
     kind, message = read_message(found, shown)
     if kind is not ModelKind.META_GRAPH or STREAM_KEY not in message.collection_def:
         return kind, message
-    from toolkit.formats.partition_reading import from_stream
+    from toolkit.formats.folders.partition_reading import from_stream
 
     meta, _, was = from_stream(metagraph.from_proto(message))
     if was is ModelKind.GRAPH_DEF:

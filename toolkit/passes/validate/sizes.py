@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from toolkit.errors import GraphmillError
-from toolkit.formats.summary import object_variables
+from toolkit.formats.inspection.summary import object_variables
 from toolkit.graph.metagraph import tensor_parts
 from toolkit.graph.tensorref import parse_input
 from toolkit.passes.body_costs import VARIABLES

@@ -12,8 +12,8 @@ from schemas.function_pb2 import FunctionDef
 from schemas.graph_pb2 import GraphDef
 from schemas.meta_graph_pb2 import AssetFileDef, MetaGraphDef
 from toolkit.errors import GraphError, GraphmillError
-from toolkit.formats import metagraph
-from toolkit.formats.detect import ModelKind
+from toolkit.formats.inspection.detect import ModelKind
+from toolkit.formats.models import metagraph
 from toolkit.graph import check
 from toolkit.graph.attrs import FuncRef, decode, known_shape
 from toolkit.graph.bodies import instantiate
@@ -29,7 +29,7 @@ from toolkit.passes.validate.options import Options
 from toolkit.passes.validate.registry import Problem
 
 if TYPE_CHECKING:
-    from toolkit.formats.node_table import NodeTable
+    from toolkit.formats.node_tables.table import NodeTable
     from toolkit.passes.validate.sizes import Sizes
 
 
@@ -62,7 +62,7 @@ class Body:
         unmade = self.graph.unmade
         if unmade is None:
             return None
-        from toolkit.formats.node_table import NodeTable  # which has been imported then, and NumPy too
+        from toolkit.formats.node_tables.table import NodeTable  # which has been imported then, and NumPy too
 
         return unmade if isinstance(unmade, NodeTable) else None
 

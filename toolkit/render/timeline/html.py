@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from toolkit.formats.timeline import Trace
+from toolkit.formats.records.timeline import Trace
 from toolkit.render import page
 from toolkit.render.themes import THEMES, find_theme
 from toolkit.render.timeline.lanes import lanes_of, short_device, totals_of

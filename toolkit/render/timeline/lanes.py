@@ -7,7 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from toolkit.formats.timeline import Span, Trace
+from toolkit.formats.records.timeline import Span, Trace
 from toolkit.render.themes import Theme
 
 OTHER = "other ops"

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from html import escape
 
-from toolkit.formats.timeline import Span, Trace
+from toolkit.formats.records.timeline import Span, Trace
 from toolkit.printable import printable
 from toolkit.render.dot import ellipsize
 from toolkit.render.pdf import text_width

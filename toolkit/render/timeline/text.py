@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from toolkit.formats.timeline import Trace
+from toolkit.formats.records.timeline import Trace
 from toolkit.printable import text_of
 from toolkit.render.dot import ellipsize
 from toolkit.render.timeline.lanes import Lane, bytes_text, lanes_of, short_device, time_text, totals_of

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from toolkit.errors import UsageError, about_option, did_you_mean
-from toolkit.formats.arrays import read_array, read_arrays
+from toolkit.formats.arrays.given import read_array, read_arrays
 from toolkit.graph.graph import Graph
 from toolkit.graph.node import Output
 from toolkit.graph.shape import Shape
@@ -35,7 +35,7 @@ def read_calibration(file: str, policy: Policy | None = None) -> Calibration:
 
     Args:
         file: FILE.npz with an array for each input, by its name; or an array of the only input: FILE.npy,
-            FILE.npz:KEY and whatever else `toolkit.formats.arrays.read_array` takes.
+            FILE.npz:KEY and whatever else `toolkit.formats.arrays.given.read_array` takes.
         policy: as of `Calibration`.
 
     Raises:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from toolkit.errors import GraphmillError
-from toolkit.formats.model import Model
+from toolkit.formats.models.model import Model
 from toolkit.runtime.analysis.compare import Comparison, Contract, bisect, compare_results
 from toolkit.runtime.jobs.job import Job
 from toolkit.runtime.jobs.option_checks import check_options

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from toolkit.errors import UsageError, about_option, did_you_mean
-from toolkit.formats.arrays import read_arrays
-from toolkit.formats.model import Model, ModelKind
+from toolkit.formats.arrays.given import read_arrays
+from toolkit.formats.models.model import Model, ModelKind
 from toolkit.graph.metagraph import GraphKeys
 from toolkit.graph.node import Output
 from toolkit.graph.summary import likely_outputs

@@ -6,7 +6,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 
 from toolkit.errors import FailedPreconditionError
-from toolkit.formats.model import Model, ModelKind, variables_prefix
+from toolkit.formats.models.model import Model, ModelKind, variables_prefix
 from toolkit.runtime.jobs.options import RunOptions
 from toolkit.runtime.saving.saver import variable_cells, variable_nodes
 from toolkit.runtime.session import Session

@@ -108,7 +108,7 @@ def summary_hooks(options: RunOptions) -> Generator[list[Hook]]:
     if options.summaries is None:
         yield []
         return
-    from toolkit.formats.events import EventWriter
+    from toolkit.formats.records.events import EventWriter
     from toolkit.runtime.training.hooks.summary import StepCounterHook, SummarySaverHook
 
     every = options.summary_steps or 100

@@ -13,7 +13,7 @@ from toolkit.errors import CancelledError, UsageError, about_option
 from toolkit.formats import bundle
 from toolkit.formats.bundle.locate import find_prefix
 from toolkit.formats.code_cache import without_cache
-from toolkit.formats.model import Model, ModelKind, from_graph, write_model
+from toolkit.formats.models.model import Model, ModelKind, from_graph, write_model
 from toolkit.graph.metagraph import GraphKeys
 from toolkit.graph.shape import UNKNOWN
 from toolkit.kernels.types import Array

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from toolkit.errors import GraphError
-from toolkit.formats.model import Model, read_model
+from toolkit.formats.models.model import Model, read_model
 from toolkit.graph.device import DeviceSpec
 from toolkit.graph.graph import Graph
 from toolkit.runtime.devices import Device, make_device

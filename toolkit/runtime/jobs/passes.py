@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from toolkit.formats.model import Model
+from toolkit.formats.models.model import Model
 from toolkit.runtime.jobs.job import Job
 from toolkit.runtime.jobs.options import RunOptions
 from toolkit.runtime.jobs.wishes import request_of

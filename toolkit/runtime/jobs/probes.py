@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from toolkit.formats.model import Model
+from toolkit.formats.models.model import Model
 from toolkit.graph.node import Output
 from toolkit.runtime.jobs.options import RunOptions
 from toolkit.runtime.jobs.report import RunReport

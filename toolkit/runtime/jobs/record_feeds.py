@@ -24,7 +24,7 @@ import numpy as np
 
 from schemas import example_pb2
 from toolkit.errors import FormatError, GraphmillError, UsageError, did_you_mean
-from toolkit.formats import tfrecord
+from toolkit.formats.records import tfrecord
 from toolkit.graph.dtypes import DType
 from toolkit.graph.node import Output
 from toolkit.kernels.types import Array

@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any, cast
 
 from toolkit.errors import UsageError, did_you_mean
-from toolkit.formats import settings_file
 from toolkit.formats.bundle import paths
 from toolkit.formats.bundle.locate import find_prefix
+from toolkit.formats.settings import settings_file
 from toolkit.policy.rules import Policy, exactly
 from toolkit.runtime.jobs.options import RunOptions
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from toolkit.errors import GraphError, about_option
-from toolkit.formats.model import Model
+from toolkit.formats.models.model import Model
 from toolkit.graph.partitioned import first_lone_receive
 from toolkit.runtime.jobs.options import RunOptions
 from toolkit.runtime.jobs.random_feeds import load_random_feeds

@@ -1,4 +1,4 @@
-"""What nodes take, step by step, written as a cost file (`toolkit.formats.cost_file`) for `place --costs`."""
+"""What nodes take, step by step, written as a cost file (`toolkit.formats.settings.cost_file`) for `place --costs`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from toolkit.formats.cost_file import MeasuredCosts, NodeCost, device_type_of, signature_text, write_cost_file
+from toolkit.formats.settings.cost_file import MeasuredCosts, NodeCost, device_type_of, signature_text, write_cost_file
 from toolkit.graph import dtypes
 from toolkit.graph.node import Node
 from toolkit.runtime.probes.base import Manner

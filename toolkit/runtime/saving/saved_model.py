@@ -6,10 +6,10 @@ from collections.abc import Iterable
 
 from toolkit.errors import GraphmillError
 from toolkit.formats import bundle
-from toolkit.formats.detect import ModelKind
-from toolkit.formats.model import Model, variables_prefix
-from toolkit.formats.object_variables import variable_keys
-from toolkit.formats.savedmodel import VARIABLES, asset_path
+from toolkit.formats.inspection.detect import ModelKind
+from toolkit.formats.models.model import Model, variables_prefix
+from toolkit.formats.models.object_variables import variable_keys
+from toolkit.formats.models.savedmodel import VARIABLES, asset_path
 from toolkit.graph.metagraph import GraphKeys, MetaGraph
 from toolkit.graph.node import Node, Output
 from toolkit.policy.model_files import check_files

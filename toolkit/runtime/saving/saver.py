@@ -18,9 +18,9 @@ from toolkit.formats.bundle.locate import find_prefix
 from toolkit.formats.bundle.remote import is_remote
 from toolkit.formats.bundle.saver_policy import RetentionPolicy
 from toolkit.formats.bundle.state import exists
-from toolkit.formats.collections import variable_def
-from toolkit.formats.message import serialize
-from toolkit.formats.model import Encoding, ModelKind, from_meta_graph, to_message, write_model
+from toolkit.formats.models.collections import variable_def
+from toolkit.formats.models.message import serialize
+from toolkit.formats.models.model import Encoding, ModelKind, from_meta_graph, to_message, write_model
 from toolkit.graph import dtypes
 from toolkit.graph.graph import Graph
 from toolkit.graph.metagraph import GraphKeys, MetaGraph

@@ -121,7 +121,7 @@ def _convert(value: Any, dtype: DType, name: str) -> Array:
         if given.dtype == target:
             return given
         if given.dtype.kind in "OSU":
-            where = getattr(value, "odd", "")  # see toolkit.formats.arrays.Texts
+            where = getattr(value, "odd", "")  # see toolkit.formats.arrays.given.Texts
             raise UsageError(f"cannot feed strings for '{name}', which is {dtype}" + (f": {where}" if where else ""))
         is_python = not is_array(value)
         both_integers = dtype.is_integer and given.dtype.kind in "iu"

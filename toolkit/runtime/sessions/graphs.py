@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from toolkit.errors import ArgumentTypeError
-from toolkit.formats.model import Model
+from toolkit.formats.models.model import Model
 from toolkit.graph.graph import Graph
 from toolkit.graph.metagraph import MetaGraph
 from toolkit.policy.rules import Policy

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from toolkit.errors import UsageError
-from toolkit.formats import arrays
+from toolkit.formats.arrays import given
 
 _MAGIC = ("*", "?", "[")
 
@@ -53,16 +53,16 @@ def split_feeds(items: Sequence[str]) -> tuple[dict[str, str], dict[str, str]]:
 
 def is_pattern(text: str) -> bool:
     """Whether a source names many files: a literal ([[1, 2]], "why?") does not, nor does a file with such a name."""
-    path = arrays.split_key(text)[0]
+    path = given.split_key(text)[0]
     suffix = Path(path).suffix.lower()
     # with a bracket and no such suffix it may be a literal with a mistake, of which is said what is wrong
-    magic = _MAGIC if suffix in arrays.SUFFIXES else _MAGIC[:2]
-    return bool(suffix) and any(each in path for each in magic) and not _exists(path) and not arrays.is_literal(text)
+    magic = _MAGIC if suffix in given.SUFFIXES else _MAGIC[:2]
+    return bool(suffix) and any(each in path for each in magic) and not _exists(path) and not given.is_literal(text)
 
 
 def names_files(text: str) -> bool:
     """Whether a source is a pattern of files that hold arrays, beyond doubt: it could be read as nothing else."""
-    return is_pattern(text) and Path(arrays.split_key(text)[0]).suffix.lower() in arrays.SUFFIXES
+    return is_pattern(text) and Path(given.split_key(text)[0]).suffix.lower() in given.SUFFIXES
 
 
 def _exists(path: str) -> bool:
@@ -80,7 +80,7 @@ def find_shards(patterns: Mapping[str, str], others: Mapping[str, str]) -> list[
     """
     found: dict[str, list[str]] = {}
     for name, text in patterns.items():
-        pattern, key = arrays.split_key(text)
+        pattern, key = given.split_key(text)
         files = sorted(each for each in glob.glob(pattern, recursive=True) if Path(each).is_file())  # noqa: PTH207 -- a text
         if not files:
             raise UsageError(f"--feed {name}: no file fits '{pattern}'")
@@ -90,17 +90,17 @@ def find_shards(patterns: Mapping[str, str], others: Mapping[str, str]) -> list[
         told = ", ".join(f"{count} of '{name}'" for name, count in counts.items())
         raise UsageError(f"--feed: shards are files of all patterns together, and these have different numbers: {told}")
     first = next(iter(patterns))
-    base = _fixed(arrays.split_key(patterns[first])[0])
+    base = _fixed(given.split_key(patterns[first])[0])
     shards: list[Shard] = []
     called: dict[str, str] = {}
     for number, source in enumerate(found[first]):
-        file = arrays.split_key(source)[0]
+        file = given.split_key(source)[0]
         name = str(Path(os.path.relpath(file, base)).with_suffix(""))
         if name in called:
             raise UsageError(f"the results of '{called[name]}' and of '{file}' would both be called '{name}'")
         called[name] = file
         feeds = {each: found[each][number] for each in patterns}
-        files = tuple(dict.fromkeys(arrays.split_key(each)[0] for each in feeds.values()))
+        files = tuple(dict.fromkeys(given.split_key(each)[0] for each in feeds.values()))
         shards.append(Shard(name, {**others, **feeds}, files))
     return shards
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from toolkit.formats import arrays
+from toolkit.formats.arrays import given
 
 
 def read_source(name: str, source: str) -> Any:
@@ -14,9 +14,9 @@ def read_source(name: str, source: str) -> Any:
     Raises:
         GraphmillError: it cannot be read.
     """
-    path, key = arrays.split_key(source)
+    path, key = given.split_key(source)
     if key is None and path.lower().endswith(".npz") and Path(path).is_file():
-        keys = arrays.npz_keys(path)
+        keys = given.npz_keys(path)
         if len(keys) > 1 and name in keys:
             source = f"{path}:{name}"
-    return arrays.read_array(source)
+    return given.read_array(source)

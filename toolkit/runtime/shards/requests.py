@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from toolkit.errors import ArgumentValueError, GraphmillError, UsageError, about_option
-from toolkit.formats import array_output
+from toolkit.formats.arrays import output as array_output
 from toolkit.graph.graph import Graph
 from toolkit.graph.infer import infer
 from toolkit.graph.node import Output

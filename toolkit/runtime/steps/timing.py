@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from toolkit.errors import FormatError
 from toolkit.formats import io
-from toolkit.formats.documents import load_json
+from toolkit.formats.settings.documents import load_json
 from toolkit.runtime.jobs.request import Request
 from toolkit.runtime.session import Session
 from toolkit.runtime.sessions.feeds import feed_array

@@ -7,9 +7,9 @@ from typing import Any
 
 from toolkit.compiler.program_kernels import ProgramKernels
 from toolkit.compiler.steps import Step
-from toolkit.formats.node_table import NodeTable
-from toolkit.formats.table_frames import TableFrames, find_frames
-from toolkit.formats.table_order import in_order
+from toolkit.formats.node_tables.frames import TableFrames, find_frames
+from toolkit.formats.node_tables.order import in_order
+from toolkit.formats.node_tables.table import NodeTable
 from toolkit.graph.graph import Graph
 from toolkit.kernels import variables
 from toolkit.kernels.registry import Kind, NamedCompute

@@ -20,9 +20,9 @@ from numpy.typing import NDArray
 from toolkit.compiler.program import Program
 from toolkit.compiler.program_kernels import ProgramKernels
 from toolkit.compiler.steps import Role, Step
-from toolkit.formats.node_columns import CONTROL, NodeColumns, ints
-from toolkit.formats.table_frames import TableFrames, kinds_of_any_loop
-from toolkit.formats.table_needed import Needed
+from toolkit.formats.node_tables.columns import CONTROL, NodeColumns, ints
+from toolkit.formats.node_tables.frames import TableFrames, kinds_of_any_loop
+from toolkit.formats.node_tables.needed import Needed
 from toolkit.graph.bodies import ENDS
 from toolkit.graph.graph import Graph
 from toolkit.graph.node import ENTER_OPS, EXIT_OPS, Node, Output

@@ -22,8 +22,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from toolkit.formats.node_columns import ints
-from toolkit.formats.node_table import NodeTable
+from toolkit.formats.node_tables.columns import ints
+from toolkit.formats.node_tables.table import NodeTable
 from toolkit.graph.graph import Graph
 from toolkit.graph.node import Node
 from toolkit.runtime.table_steps.kernels import TableKernels

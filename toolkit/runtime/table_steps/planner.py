@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 from toolkit.compiler.importer.effects import ASSIGNS, HANDLES, READERS
 from toolkit.compiler.steps import Role, Step
 from toolkit.errors import GraphmillError
-from toolkit.formats.node_columns import CONTROL, ints
-from toolkit.formats.node_table import NodeTable
-from toolkit.formats.table_needed import Needed, needed
-from toolkit.formats.table_shapes import needed_shapes_fit
+from toolkit.formats.node_tables.columns import CONTROL, ints
+from toolkit.formats.node_tables.needed import Needed, needed
+from toolkit.formats.node_tables.shapes import needed_shapes_fit
+from toolkit.formats.node_tables.table import NodeTable
 from toolkit.graph.bodies import CALLS
 from toolkit.graph.graph import Graph
 from toolkit.graph.node import Node, Output

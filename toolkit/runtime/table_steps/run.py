@@ -17,7 +17,7 @@ import numpy as np
 
 from toolkit.compiler.importer.effects import named_functions
 from toolkit.errors import CancelledError
-from toolkit.formats.node_columns import ints
+from toolkit.formats.node_tables.columns import ints
 from toolkit.graph.garbage import no_collection
 from toolkit.kernels import variables
 from toolkit.kernels.context import DEAD, RefVariable

@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import Any
 
 from toolkit.errors import UsageError
-from toolkit.formats.events import EventWriter
+from toolkit.formats.records.events import EventWriter
 from toolkit.graph.metagraph import MetaGraph
 from toolkit.runtime.session import Session
 from toolkit.runtime.training.hooks.base import Hook

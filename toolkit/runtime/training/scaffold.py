@@ -9,7 +9,7 @@ import numpy as np
 
 from schemas import variable_pb2
 from toolkit.errors import FailedPreconditionError, GraphError, GraphmillError
-from toolkit.formats.collections import variable_def
+from toolkit.formats.models.collections import variable_def
 from toolkit.graph.metagraph import GraphKeys, MetaGraph
 from toolkit.graph.node import Node, Output
 from toolkit.graph.tensorref import parse_tensor

@@ -15,7 +15,7 @@ from toolkit.client.train.global_step import get_global_step, global_step_read
 from toolkit.client.variables.initializers import Constant
 from toolkit.client.variables.store import AUTO_REUSE, get_variable, variable_scope
 from toolkit.errors import UsageError
-from toolkit.formats.events import read_events
+from toolkit.formats.records.events import read_events
 from toolkit.graph import dtypes
 from toolkit.graph.metagraph import GraphKeys
 from toolkit.tensorflow.deprecation import log

@@ -11,7 +11,7 @@ import shutil
 from collections.abc import Callable
 from typing import Any
 
-from toolkit.formats.events import read_events
+from toolkit.formats.records.events import read_events
 from toolkit.tensorflow.deprecation import log
 from toolkit.tensorflow.estimators.model_functions import arguments_of
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 import os
 from typing import Any, NamedTuple
 
-from toolkit.formats.savedmodel import VARIABLES
+from toolkit.formats.models.savedmodel import VARIABLES
 
 
 class _WarmStart(NamedTuple):

@@ -14,7 +14,7 @@ from toolkit.client.spec.values import ACTIVATION, ACTIVATIONS, NAME
 from toolkit.formats.schema.choices import OneOf, one_or_more
 from toolkit.formats.schema.containers import Key
 from toolkit.formats.schema.scalars import Boolean, Integer, Number
-from toolkit.formats.tree import YamlItem
+from toolkit.formats.settings.tree import YamlItem
 
 _AXIS = Key(Integer(), "counted from the end where negative", default=-1)
 

@@ -14,7 +14,7 @@ from toolkit.client.spec.values import ACTIVATION, INITIALIZER, NAME, activation
 from toolkit.client.variables.store import variable_scope
 from toolkit.formats.schema.containers import Key
 from toolkit.formats.schema.scalars import Boolean, Integer, Number, Text
-from toolkit.formats.tree import Section
+from toolkit.formats.settings.tree import Section
 
 _SEQUENCE, _LAST = "sequence", "last"
 

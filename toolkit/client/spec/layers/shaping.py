@@ -9,7 +9,7 @@ from toolkit.client.math import math_ops
 from toolkit.client.spec.layers.table import LayerCall, as_named, layer
 from toolkit.formats.schema.containers import Key, ListOf
 from toolkit.formats.schema.scalars import DTypeName, Integer, Text
-from toolkit.formats.tree import dtype_of
+from toolkit.formats.settings.tree import dtype_of
 
 _AXIS = Key(Integer(), "counted from the end where negative", default=-1)
 

@@ -15,7 +15,7 @@ from toolkit.client.construction.context import get_default_graph
 from toolkit.client.construction.tensor import Tensor
 from toolkit.errors import GraphError
 from toolkit.formats.schema.containers import Key
-from toolkit.formats.tree import Section, YamlItem
+from toolkit.formats.settings.tree import Section, YamlItem
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from toolkit.client.spec.values import SIZE_PAIR
 from toolkit.formats.schema.choices import OneOf
 from toolkit.formats.schema.containers import Key, ListOf
 from toolkit.formats.schema.scalars import Integer, Number, Text
-from toolkit.formats.tree import Section
+from toolkit.formats.settings.tree import Section
 
 _DATA_FORMAT = Key(Text(("NHWC", "NCHW")), "where the channels are", default="NHWC")
 _PADDING = Key(

@@ -21,7 +21,7 @@ from toolkit.client.variables.store import get_variable, variable_scope
 from toolkit.formats.schema.choices import OneOf
 from toolkit.formats.schema.containers import Key
 from toolkit.formats.schema.scalars import Boolean, Integer, Number, Text
-from toolkit.formats.tree import Section
+from toolkit.formats.settings.tree import Section
 from toolkit.graph import dtypes
 
 #: of layers with a kernel and a bias

@@ -11,7 +11,7 @@ from typing import Any
 from toolkit.cluster.ray.actor import ActorSettings, enter
 from toolkit.cluster.ray.answers import Failure
 from toolkit.errors import UsageError
-from toolkit.formats import array_output
+from toolkit.formats.arrays import output
 from toolkit.runtime.jobs.loading import load
 from toolkit.runtime.jobs.options import RunOptions
 from toolkit.runtime.jobs.passes import Passes
@@ -68,7 +68,7 @@ class ShardActor:
         found = self._passes.run(read, rows)
         path = Path(destination)
         path.parent.mkdir(parents=True, exist_ok=True)
-        array_output.write_arrays(path, found)
+        output.write_arrays(path, found)
         return rows
 
 

@@ -21,7 +21,7 @@ from toolkit.cluster.ray.engine import START_SECONDS
 from toolkit.cluster.ray.inference.actor import ShardActor, Work
 from toolkit.cluster.ray.library import ray
 from toolkit.errors import GraphmillError, UnavailableError, UsageError
-from toolkit.formats.cluster import Cluster
+from toolkit.formats.settings.cluster import Cluster
 from toolkit.runtime.shards.manifest import Entry, Manifest
 
 #: processes that may end at one shard before it has failed

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from toolkit.errors import InvalidArgumentError
+from toolkit.formats.arrays.npy import USER_DEFINED
 from toolkit.formats.bundle.entry import Entry
 from toolkit.formats.bundle.object_graph import KEY
 from toolkit.formats.bundle.source import Array, TensorSource
 from toolkit.formats.bundle.transfer import Item, copy_of, write_items
-from toolkit.formats.npy import USER_DEFINED
 from toolkit.graph import dtypes
 from toolkit.graph.dtypes import DType
 

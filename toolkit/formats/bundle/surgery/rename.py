@@ -13,8 +13,8 @@ from toolkit.formats.bundle.patterns import REGEX
 from toolkit.formats.bundle.source import TensorSource
 from toolkit.formats.bundle.surgery.prune import graph_item
 from toolkit.formats.bundle.transfer import copy_of, write_items
-from toolkit.formats.documents import load_json
 from toolkit.formats.expressions import MalformedError, compile_expression, compile_glob
+from toolkit.formats.settings.documents import load_json
 
 #: names in a message
 _SHOWN = 3

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from toolkit.errors import InvalidArgumentError
-from toolkit.formats.tfrecord import TFRecordWriter, check_compression
+from toolkit.formats.records.tfrecord import TFRecordWriter, check_compression
 from toolkit.kernels.context import StepContext
 from toolkit.kernels.cpu.common import require, text
 from toolkit.kernels.cpu.files.file_io import file_error

@@ -11,7 +11,7 @@ from typing import Any
 from schemas import example_pb2, tensor_pb2
 from toolkit.errors import FormatError, GraphmillError, InvalidArgumentError
 from toolkit.formats import inflate
-from toolkit.formats.tensor import from_array, to_array
+from toolkit.formats.arrays.tensor import from_array, to_array
 from toolkit.graph.attrs import shape_to_proto
 from toolkit.graph.dtypes import DType
 from toolkit.graph.shape import Shape

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from toolkit.errors import InvalidArgumentError
-from toolkit.formats.tensor import to_array
+from toolkit.formats.arrays.tensor import to_array
 from toolkit.kernels.context import DEAD, Done, StepContext
 from toolkit.kernels.registry import Compute, KernelNode, Kind, kernel
 from toolkit.kernels.types import Array

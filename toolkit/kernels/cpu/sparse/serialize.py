@@ -7,7 +7,7 @@ import threading
 
 from schemas.tensor_pb2 import TensorProto
 from toolkit.errors import GraphmillError, InvalidArgumentError
-from toolkit.formats.tensor import to_array
+from toolkit.formats.arrays.tensor import to_array
 from toolkit.graph import dtypes
 from toolkit.graph.dtypes import DType
 from toolkit.kernels.context import StepContext

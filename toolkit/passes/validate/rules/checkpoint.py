@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from toolkit.errors import GraphmillError, NotFoundError
-from toolkit.formats.detect import Encoding, ModelKind
+from toolkit.formats.inspection.detect import Encoding, ModelKind
 from toolkit.passes.validate.finding import Severity
 from toolkit.passes.validate.registry import Problem, Rule, family
 from toolkit.passes.validate.subject import Subject
 
 if TYPE_CHECKING:
-    from toolkit.formats.model import Model
+    from toolkit.formats.models.model import Model
 
 _SAVED_VARIABLES = "variables/variables"
 
@@ -32,8 +32,8 @@ def checkpoint(subject: Subject) -> Iterator[Problem]:
     if not prefix and (subject.kind is not ModelKind.SAVED_MODEL or subject.folder is None):
         return
     from toolkit.formats.bundle import open_checkpoint
-    from toolkit.formats.checkpoint_graph import compare_with_graph, expected_tensors
-    from toolkit.formats.model import Model
+    from toolkit.formats.models.checkpoint_graph import compare_with_graph, expected_tensors
+    from toolkit.formats.models.model import Model
 
     model = Model(subject.kind, Encoding.BINARY, subject.file, [subject.meta])
     if not prefix:
@@ -61,7 +61,7 @@ def checkpoint(subject: Subject) -> Iterator[Problem]:
 
 def _without_variables(model: Model) -> Iterator[Problem]:
     """A SavedModel's folder that lost the variables which its graph restores."""
-    from toolkit.formats.checkpoint_graph import restores
+    from toolkit.formats.models.checkpoint_graph import restores
 
     with suppress(GraphmillError, IndexError):  # a graph that other rules find broken
         if restores(model):

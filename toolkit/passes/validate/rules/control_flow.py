@@ -34,7 +34,7 @@ def _fits_in_columns(body: Body) -> bool:
     table = body.table
     if table is None:
         return False
-    from toolkit.formats.table_frames import loops_fit  # NumPy is imported for large graphs alone
+    from toolkit.formats.node_tables.frames import loops_fit  # NumPy is imported for large graphs alone
 
     return loops_fit(table)
 

@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from toolkit.errors import FormatError
-from toolkit.formats.savedmodel import asset_path
+from toolkit.formats.models.savedmodel import asset_path
 from toolkit.passes.validate.finding import Severity
 from toolkit.passes.validate.registry import Problem, Rule, family
 from toolkit.passes.validate.subject import Subject

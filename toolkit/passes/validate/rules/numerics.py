@@ -88,7 +88,7 @@ def _count(tensor: TensorProto) -> tuple[int, int, int] | None:
 def _count_large(tensor: TensorProto) -> tuple[int, int, int] | None:
     import numpy as np
 
-    from toolkit.formats.tensor import to_array
+    from toolkit.formats.arrays.tensor import to_array
 
     try:
         array = to_array(tensor)

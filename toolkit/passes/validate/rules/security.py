@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from toolkit.errors import GraphmillError, source_name
-from toolkit.formats.detect import STDIN_NAME
+from toolkit.formats.inspection.detect import STDIN_NAME
 from toolkit.graph.node import Node
 from toolkit.passes.validate.finding import Severity
 from toolkit.passes.validate.origins import Origins, is_inside

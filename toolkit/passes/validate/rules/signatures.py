@@ -8,8 +8,8 @@ from typing import Any
 
 from schemas.meta_graph_pb2 import SignatureDef, TensorInfo
 from toolkit.errors import GraphmillError, did_you_mean
-from toolkit.formats.detect import ModelKind, detect
-from toolkit.formats.message import read_message
+from toolkit.formats.inspection.detect import ModelKind, detect
+from toolkit.formats.models.message import read_message
 from toolkit.graph import dtypes
 from toolkit.graph.attrs import known_shape
 from toolkit.graph.infer import ShapeMap

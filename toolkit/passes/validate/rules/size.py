@@ -14,7 +14,7 @@ from toolkit.passes.validate.registry import Problem, Rule, family
 from toolkit.passes.validate.subject import Body, Subject
 
 if TYPE_CHECKING:
-    from toolkit.formats.node_table import NodeTable
+    from toolkit.formats.node_tables.table import NodeTable
 
 _NEAR = PROTO_LIMIT * 3 // 4
 #: constants below this many bytes may well be there twice

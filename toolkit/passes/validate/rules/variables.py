@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 
 from toolkit.errors import Hints
-from toolkit.formats.detect import ModelKind
+from toolkit.formats.inspection.detect import ModelKind
 from toolkit.graph.attrs import FuncRef
 from toolkit.graph.node import Node
 from toolkit.passes.validate.finding import Severity
@@ -32,7 +32,7 @@ def variables(subject: Subject) -> Iterator[Problem]:
     yield from _saver(subject)
     table = subject.bodies[0].table
     if table is not None:
-        from toolkit.formats.table_variables import variables_fit  # NumPy is imported for large graphs alone
+        from toolkit.formats.node_tables.variables import variables_fit  # NumPy is imported for large graphs alone
 
         if variables_fit(table, _VARIABLES, _ASSIGNS, _SAVES, _PASS_ON):
             return

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from toolkit.formats import graphdef
-from toolkit.formats.events import EventWriter
+from toolkit.formats.models import graphdef
+from toolkit.formats.records.events import EventWriter
 from toolkit.graph.node import Output
 from toolkit.runtime.session import Session
 from toolkit.runtime.training.hooks.base import Hook, RunArgs, RunContext, Timer

@@ -10,7 +10,7 @@ from typing import Any
 from toolkit.client import ops
 from toolkit.client.construction.convert import as_dtype
 from toolkit.client.sparse.tensor import SparseTensor
-from toolkit.formats import tfrecord
+from toolkit.formats.records import tfrecord
 from toolkit.graph import dtypes
 
 

@@ -18,9 +18,10 @@ from toolkit.client.construction.operation import Operation
 from toolkit.client.construction.tensor import Tensor
 from toolkit.client.metagraphs import signatures
 from toolkit.errors import GraphmillError
-from toolkit.formats import io, message, metagraph, savedmodel
-from toolkit.formats.detect import BINARY_NAME, TEXT_NAME, Encoding, ModelKind, detect
-from toolkit.formats.model import Model
+from toolkit.formats import io
+from toolkit.formats.inspection.detect import BINARY_NAME, TEXT_NAME, Encoding, ModelKind, detect
+from toolkit.formats.models import message, metagraph, savedmodel
+from toolkit.formats.models.model import Model
 from toolkit.graph import dtypes
 from toolkit.graph.metagraph import GraphKeys
 from toolkit.policy.model_files import check_files

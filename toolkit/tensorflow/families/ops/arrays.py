@@ -270,7 +270,7 @@ def make_tensor_proto(
 
 
 def make_ndarray(tensor: Any) -> Any:
-    from toolkit.formats.tensor import to_array
+    from toolkit.formats.arrays.tensor import to_array
 
     return to_array(tensor)
 

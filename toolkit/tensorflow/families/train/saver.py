@@ -22,10 +22,10 @@ from toolkit.errors import NotFoundError
 from toolkit.formats import bundle
 from toolkit.formats.bundle import object_graph, state, storage
 from toolkit.formats.bundle.remote import is_remote
-from toolkit.formats.detect import Encoding, ModelKind
-from toolkit.formats.message import serialize
-from toolkit.formats.metagraph import strip_defaults
-from toolkit.formats.model import read_model, to_message
+from toolkit.formats.inspection.detect import Encoding, ModelKind
+from toolkit.formats.models.message import serialize
+from toolkit.formats.models.metagraph import strip_defaults
+from toolkit.formats.models.model import read_model, to_message
 from toolkit.graph.metagraph import GraphKeys, MetaGraph
 from toolkit.runtime import session as runtime_session
 from toolkit.runtime.saving import saver as runtime

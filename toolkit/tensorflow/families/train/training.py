@@ -13,7 +13,7 @@ from toolkit.client.construction import context, session_stack
 from toolkit.client.construction.scopes import name_scope
 from toolkit.client.construction.tensor import Tensor
 from toolkit.client.train import global_step as steps
-from toolkit.formats.events import read_events
+from toolkit.formats.records.events import read_events
 
 
 def get_global_step(graph: Any = None) -> Any:
@@ -204,7 +204,7 @@ class FileWriter:
             self.add_meta_graph(_meta_graph(graph if graph_def is None else graph_def))
 
     def _open(self) -> None:
-        from toolkit.formats.events import EventWriter
+        from toolkit.formats.records.events import EventWriter
 
         os.makedirs(self._logdir, exist_ok=True)
         self._writer: EventWriter | None = EventWriter(self._logdir, self._suffix, self._flush_secs)

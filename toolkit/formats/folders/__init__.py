@@ -1,0 +1,1 @@
+"""Folders of partitions, and folders as streams."""

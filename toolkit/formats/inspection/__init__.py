@@ -1,0 +1,1 @@
+"""What a file is, what is in it, and the report of that."""
