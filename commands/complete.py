@@ -215,7 +215,7 @@ def _kinds() -> list[str]:
 
 
 def _ignorable() -> Iterable[str]:
-    from toolkit.passes.diff_attrs import IGNORABLE
+    from toolkit.passes.differences.attributes import IGNORABLE
 
     return IGNORABLE
 

@@ -73,8 +73,8 @@ def diff(
     from commands import models
     from toolkit.errors import FormatError, UsageError, about_option
     from toolkit.formats import io
-    from toolkit.passes.diff import diff_models
-    from toolkit.passes.diff_attrs import DiffOptions
+    from toolkit.passes.differences.attributes import DiffOptions
+    from toolkit.passes.differences.diff import diff_models
 
     options = DiffOptions.make(rtol, atol, ignore or [])
     if old == new == "-":
@@ -100,7 +100,7 @@ def diff(
     if as_json:
         print_json({"old": old, "new": new, **found.as_json()})
     elif not out:
-        from toolkit.passes.diff_text import render
+        from toolkit.passes.differences.text import render
 
         sys.stdout.write(render(found, old, new))
     if not found.is_equal:

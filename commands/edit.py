@@ -133,9 +133,9 @@ def _lost(before: Model, after: Model, out: str, as_kind: str | None) -> list[st
 
 
 def _show_difference(before: Model, after: Model, source: str) -> None:
-    from toolkit.passes.diff import diff_models
-    from toolkit.passes.diff_attrs import DiffOptions
-    from toolkit.passes.diff_text import render
+    from toolkit.passes.differences.attributes import DiffOptions
+    from toolkit.passes.differences.diff import diff_models
+    from toolkit.passes.differences.text import render
 
     found = diff_models(before, after, DiffOptions.make(0.0, 0.0, ["weights"]))
     sys.stdout.write(render(found, source, "edited") or "no difference\n")

@@ -17,7 +17,7 @@ from commands.options import Allow, As, Feeds, Fetches, In, Out, Report, Tags, c
 
 if TYPE_CHECKING:
     from toolkit.formats.models.model import Model
-    from toolkit.passes.freeze_model import FreezeRequest
+    from toolkit.passes.freezing.freeze_model import FreezeRequest
 
 app = command_app()
 
@@ -57,7 +57,7 @@ def freeze(
     from commands.prune import split_names
     from toolkit.formats.bundle.locate import open_tensors
     from toolkit.formats.models.model import variables_prefix
-    from toolkit.passes.freeze_model import freeze_model
+    from toolkit.passes.freezing.freeze_model import freeze_model
 
     model = models.read("freeze", source, tags)
     with models.about(source):
@@ -111,7 +111,7 @@ def _request(
     from toolkit.formats.models.model import ModelKind, parse_kind
     from toolkit.graph.summary import likely_outputs
     from toolkit.graph.tensorref import parse_tensor
-    from toolkit.passes.freeze_model import FreezeRequest
+    from toolkit.passes.freezing.freeze_model import FreezeRequest
     from toolkit.runtime.jobs.request import get_signature, public_signatures
     from toolkit.runtime.jobs.suggest import result_of_scope
 

@@ -67,7 +67,7 @@ The options below look into a graph (of a SavedModel: the one tagged serve, or -
                       peak_bytes, weight_bytes, unknown, signatures: {key: {flops, peak_bytes, parameters, weight_bytes,
                       unknown}}, by_op: {op: as total}, largest_constants: [{name, function, bytes}]}
 
-`flops` and the like are estimates from static shapes (see toolkit/passes/operations.py and measure.py).
+`flops` and the like are estimates from static shapes (see toolkit/passes/measuring/operations.py and measure.py).
 """
 
 from __future__ import annotations
@@ -161,7 +161,7 @@ def inspect(
 
 def _print_hash(file: str, tags: str | None, as_json: bool) -> None:
     from toolkit.formats.models.model import read_model
-    from toolkit.passes.optimize.canonical import content_hash
+    from toolkit.passes.optimize.forms.canonical import content_hash
 
     with models.about(file):
         told = content_hash(read_model(file, tags=models.tag_set(tags)).meta)
@@ -172,7 +172,7 @@ def _print_hash(file: str, tags: str | None, as_json: bool) -> None:
 
 
 def _add_costs(message: Any, report: dict[str, Any]) -> None:
-    from toolkit.passes.explore import add_costs
+    from toolkit.passes.measuring.explore import add_costs
 
     add_costs(message, report)
 
@@ -193,7 +193,7 @@ def _look_into(
 
     from toolkit.errors import GraphError, UsageError, about_option
     from toolkit.formats.models.model import read_model
-    from toolkit.passes import explore, explore_text
+    from toolkit.passes.measuring import explore, explore_text
 
     views = [name for name, on in (("--path", path), ("--tree", tree), ("--costs", costs)) if on]
     if len(views) > 1:

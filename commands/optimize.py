@@ -105,7 +105,7 @@ def optimize(
 
         kept = kept_by(model.meta, *named)
         done = run(model.graph, chosen, kept, rounds=rounds, sizes=report is not None, heard=_hear)
-    from toolkit.passes.surroundings import record_initializer, shrink
+    from toolkit.passes.models.surroundings import record_initializer, shrink
 
     meta, surroundings = shrink(model.meta, done.graph)
     for name in done.initializers:
@@ -154,7 +154,7 @@ def _passes(
             chosen += [Rewrite(file) for file in rewrites]
     with about_option("--for"):
         if release is not None:
-            from toolkit.passes.optimize.for_release import ForRelease
+            from toolkit.passes.optimize.forms.for_release import ForRelease
 
             chosen.append(ForRelease(release=release))
     return [*chosen, *(table.preset("canonical") if canonical and preset != "canonical" else ())]
@@ -165,7 +165,7 @@ def _calibrated(chosen: list[Optimization], file: str, model: Model) -> list[Opt
     from dataclasses import replace
 
     from toolkit.errors import about_option
-    from toolkit.passes.optimize.quantize_static import QuantizeStatic
+    from toolkit.passes.optimize.quantization.quantize_static import QuantizeStatic
     from toolkit.policy.rules import Policy
     from toolkit.runtime.analysis.calibration import read_calibration
 
@@ -188,7 +188,7 @@ def _pruned(
     from commands.prune import prune_options, split_names
     from toolkit.formats.models.model import ModelKind
     from toolkit.passes.base import run_pass
-    from toolkit.passes.surroundings import lifecycle_operations, record_signature, shrink
+    from toolkit.passes.models.surroundings import lifecycle_operations, record_signature, shrink
 
     meta = model.meta
     options, labels = prune_options(

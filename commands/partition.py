@@ -12,9 +12,9 @@ from commands.options import Allow, As, In, Json, Tags, command_app, print_json
 
 if TYPE_CHECKING:
     from toolkit.formats.models.model import Model
-    from toolkit.passes.partition import Partitioned, PartitionGraph
-    from toolkit.passes.receive_schedule import ReceiveSchedule
-    from toolkit.passes.schedule_receives import ScheduleReceives
+    from toolkit.passes.partitioning.partition import Partitioned, PartitionGraph
+    from toolkit.passes.partitioning.receive_schedule import ReceiveSchedule
+    from toolkit.passes.partitioning.schedule_receives import ScheduleReceives
 
 app = command_app()
 
@@ -77,7 +77,7 @@ def partition(
     """
     from commands import models
     from toolkit.errors import UsageError, about_option
-    from toolkit.passes.partition import PartitionGraph
+    from toolkit.passes.partitioning.partition import PartitionGraph
 
     told = {"--cluster": cluster, "--costs": costs, "--batch": batch, "--report": report}
     useless = [option for option, value in told.items() if value is not None]
@@ -109,8 +109,8 @@ def _scheduling(cluster: str | None, costs: str | None, batch: int | None) -> Sc
     from toolkit.formats.settings.cluster import read_cluster
     from toolkit.formats.settings.cluster_speeds import Speeds
     from toolkit.formats.settings.cost_file import read_cost_file
-    from toolkit.passes.costs import BATCH
-    from toolkit.passes.schedule_receives import ScheduleReceives
+    from toolkit.passes.partitioning.schedule_receives import ScheduleReceives
+    from toolkit.passes.placement.costs import BATCH
 
     return ScheduleReceives(
         Speeds() if cluster is None else read_cluster(cluster).speeds,
@@ -144,14 +144,14 @@ def _split(
     from toolkit.formats.io import write_output
     from toolkit.graph.check import require_valid
     from toolkit.graph.garbage import no_collection
-    from toolkit.passes.costs import CrossingBytes
+    from toolkit.passes.placement.costs import CrossingBytes
 
     graph = model.graph
     with models.about(source), no_collection():
         require_valid(graph)
         parts = splitter.split_unmade(graph)
         if parts is not None:
-            from toolkit.passes.crossing_table import crossing_bytes  # which imports NumPy
+            from toolkit.passes.partitioning.crossing_table import crossing_bytes  # which imports NumPy
 
             sizes = crossing_bytes(graph, parts)
         else:

@@ -14,7 +14,7 @@ from commands import messages, models
 if TYPE_CHECKING:
     from toolkit.formats.models.model import Model, ModelKind
     from toolkit.passes.edit.table import Step
-    from toolkit.passes.pieces import Piece
+    from toolkit.passes.models.pieces import Piece
 
 _CONNECT = "--connect"
 
@@ -70,7 +70,7 @@ def build_pieces(
     from toolkit.errors import UsageError, about_option
     from toolkit.formats.bundle.locate import find_prefix
     from toolkit.formats.models.model import ModelKind, variables_prefix
-    from toolkit.passes.pieces import Piece
+    from toolkit.passes.models.pieces import Piece
 
     if saved_model is not None:
         model = models.read("build", saved_model, request.tags)
@@ -98,7 +98,7 @@ def build_pieces(
     made = _assembled(request, pieces)
     connections = request.take_connections()
     if connections:
-        from toolkit.passes.pieces import join_signatures
+        from toolkit.passes.models.pieces import join_signatures
 
         made = _edited(made, connections)
         meta, notes = join_signatures(made.meta, [piece.scope for piece in pieces])
@@ -125,7 +125,7 @@ def write_built(request: Request, model: Model, *, is_code: bool) -> None:
         model = _with_values(request, model, is_code=is_code)
     model = _edited(model, request.steps())
     if kind is ModelKind.SAVED_MODEL and model.checkpoint is not None:
-        from toolkit.passes.pieces import require_values, some
+        from toolkit.passes.models.pieces import require_values, some
 
         lacking = require_values(model.meta)
         if lacking:
@@ -152,7 +152,7 @@ def write_built(request: Request, model: Model, *, is_code: bool) -> None:
 
 
 def _assembled(request: Request, pieces: Sequence[Piece], *, is_code: bool = False) -> Model:
-    from toolkit.passes.pieces import assemble
+    from toolkit.passes.models.pieces import assemble
 
     model, notes = assemble(pieces, request.folder(), _any_link if is_code else models.link_check(request.allow))
     for note in notes:
@@ -168,7 +168,7 @@ def _with_values(request: Request, model: Model, *, is_code: bool) -> Model:
     """A SavedModel of a graph that was made, with the first values of its variables."""
     from toolkit.formats.models.model import from_meta_graph
     from toolkit.graph.summary import VARIABLES
-    from toolkit.passes.pieces import Piece
+    from toolkit.passes.models.pieces import Piece
     from toolkit.runtime.saving.initial_values import write_initial_values
 
     prefix = None

@@ -77,9 +77,9 @@ def place(
     from toolkit.formats.settings.cluster import read_cluster
     from toolkit.formats.settings.cost_file import read_cost_file
     from toolkit.passes.base import run_pass
-    from toolkit.passes.costs import BATCH
-    from toolkit.passes.devices import DeviceSet
-    from toolkit.passes.place import Place
+    from toolkit.passes.placement.costs import BATCH
+    from toolkit.passes.placement.devices import DeviceSet
+    from toolkit.passes.placement.place import Place
 
     if not cluster:
         raise UsageError("say what devices there are with --cluster CLUSTER.yaml")

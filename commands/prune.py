@@ -14,7 +14,7 @@ from commands.options import Allow, As, Feeds, Fetches, In, Out, Report, Tags, T
 if TYPE_CHECKING:
     from toolkit.formats.models.model import Model
     from toolkit.graph.metagraph import MetaGraph
-    from toolkit.passes.prune import Prune
+    from toolkit.passes.pruning.prune import Prune
 
 app = command_app()
 
@@ -68,7 +68,7 @@ def prune(
     from toolkit.formats.models.model import ModelKind, target_kind
     from toolkit.graph.metagraph import DEFAULT_KEY
     from toolkit.passes.edit.properties import clear_all_devices
-    from toolkit.passes.surroundings import record_signature
+    from toolkit.passes.models.surroundings import record_signature
 
     model = models.read("prune", source, tags)
     with models.about(source), TemporaryDirectory(prefix="graphmill-prune-") as scratch:
@@ -116,8 +116,8 @@ def _dropped(model: Model, patterns: list[str]) -> tuple[Model, dict[str, Any]]:
     if not patterns:
         return model, {}
     from toolkit.errors import about_option
-    from toolkit.passes.drop import drop_nodes
     from toolkit.passes.edit.draft import choose_nodes
+    from toolkit.passes.pruning.drop import drop_nodes
 
     with about_option("--drop"):
         nodes = choose_nodes(model.graph, patterns)
@@ -132,7 +132,7 @@ def _fed(options: Prune, meta: MetaGraph, dropped: dict[str, Any]) -> Prune:
         return options
     from dataclasses import replace
 
-    from toolkit.passes.prune import need
+    from toolkit.passes.pruning.prune import need
 
     feeds = (*options.feeds, *inputs)
     used = need(meta.graph, feeds, options.fetches, options.targets).used
@@ -146,8 +146,8 @@ def _prune(model: Model, options: Prune, keep_lifecycle: bool, scratch: Path) ->
 
     from toolkit.formats.models.model import ModelKind
     from toolkit.passes.base import run_pass
-    from toolkit.passes.slim import prune_saved_model
-    from toolkit.passes.surroundings import lifecycle_operations, shrink, variables_without_initialiser
+    from toolkit.passes.models.surroundings import lifecycle_operations, shrink, variables_without_initialiser
+    from toolkit.passes.pruning.slim import prune_saved_model
 
     if model.kind is ModelKind.SAVED_MODEL and not keep_lifecycle:
         slim = prune_saved_model(model, options, scratch)
@@ -193,7 +193,7 @@ def prune_options(
     """
     from toolkit.errors import about_option
     from toolkit.graph.tensorref import parse_tensor
-    from toolkit.passes.prune import Prune
+    from toolkit.passes.pruning.prune import Prune
     from toolkit.runtime.jobs.request import get_signature, only_signature
     from toolkit.runtime.jobs.suggest import result_of_scope
 
@@ -230,9 +230,9 @@ def _explain(model: Model, options: Prune, names: list[str], keep_lifecycle: boo
 
     from toolkit.errors import about_option
     from toolkit.formats.models.model import ModelKind
-    from toolkit.passes.reasons import why_kept
-    from toolkit.passes.slim import needed_in_saved_model
-    from toolkit.passes.surroundings import lifecycle_operations
+    from toolkit.passes.models.surroundings import lifecycle_operations
+    from toolkit.passes.pruning.reasons import why_kept
+    from toolkit.passes.pruning.slim import needed_in_saved_model
 
     graph, all_ = model.graph, options
     if keep_lifecycle:

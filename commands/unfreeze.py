@@ -52,8 +52,8 @@ def unfreeze(
     from commands.prune import split_names
     from toolkit.errors import UsageError, about_option
     from toolkit.formats.models.model import ModelKind, takes_files, target_kind, writes_folder
-    from toolkit.passes.unfreeze import Unfreeze
-    from toolkit.passes.unfreeze_model import unfreeze_model
+    from toolkit.passes.freezing.unfreeze import Unfreeze
+    from toolkit.passes.freezing.unfreeze_model import unfreeze_model
 
     model = models.read("unfreeze", source, tags)
     as_kind = as_kind or "metagraph"

@@ -33,10 +33,11 @@ NO_NUMPY = ("toolkit/target/", "toolkit/graph/", "toolkit/policy/", "toolkit/pas
 
 #: what works on the columns of very large graphs, in these rooms: each is imported late as a whole
 ON_COLUMNS = frozenset({
-    "toolkit.passes.crossing_table", "toolkit.passes.measure_table", "toolkit.passes.partition_table",
-    "toolkit.passes.place_table", "toolkit.passes.placement.table_groups", "toolkit.passes.prune_table",
-    "toolkit.render.absorb_table", "toolkit.render.bundle_table", "toolkit.render.fold_table",
-    "toolkit.render.link_table", "toolkit.render.model_table",
+    "toolkit.passes.measuring.measure_table", "toolkit.passes.partitioning.crossing_table",
+    "toolkit.passes.partitioning.partition_table", "toolkit.passes.placement.place_table",
+    "toolkit.passes.placement.table_groups", "toolkit.passes.pruning.prune_table", "toolkit.render.absorb_table",
+    "toolkit.render.bundle_table", "toolkit.render.fold_table", "toolkit.render.link_table",
+    "toolkit.render.model_table",
 })  # fmt: skip
 
 

@@ -89,8 +89,8 @@ def count(workload: Workload, built: Built) -> Work:
     import numpy as np
 
     from toolkit import read_model
-    from toolkit.passes.measure import measure
-    from toolkit.passes.prune import need
+    from toolkit.passes.measuring.measure import measure
+    from toolkit.passes.pruning.prune import need
 
     graph = read_model(str(built.path)).graph
     info = built.info

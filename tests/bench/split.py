@@ -26,7 +26,7 @@ from tests.models import ROOT
 from toolkit.formats.models.model import read_model
 from toolkit.graph.device import DeviceSpec
 from toolkit.graph.graph import Graph
-from toolkit.passes.place import Place
+from toolkit.passes.placement.place import Place
 from toolkit.runtime.devices import make_device
 from toolkit.runtime.session import Session
 from toolkit.runtime.sessions.graphs import core_graph

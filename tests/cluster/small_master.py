@@ -21,8 +21,8 @@ from toolkit.errors import OpError
 from toolkit.formats.arrays.tensor import from_array
 from toolkit.graph.device import DeviceSpec
 from toolkit.graph.graph import Graph
-from toolkit.passes.client_graph import CLIENT, feed_key, fetch_key, rewrite_for_partial_run
-from toolkit.passes.partition import by_task, split
+from toolkit.passes.partitioning.partition import by_task, split
+from toolkit.passes.pruning.client_graph import CLIENT, feed_key, fetch_key, rewrite_for_partial_run
 from toolkit.policy.rules import Policy
 from toolkit.runtime.steps.rendezvous import make_key
 

@@ -21,7 +21,7 @@ from toolkit.cluster.rpc import tensors
 from toolkit.cluster.rpc.services import WORKER as SERVICE
 from toolkit.cluster.rpc.services import methods
 from toolkit.errors import AbortedError, FailedPreconditionError, InvalidArgumentError, OpError, UsageError
-from toolkit.passes.client_graph import feed_key, fetch_key
+from toolkit.passes.pruning.client_graph import feed_key, fetch_key
 
 ops = gm.ops
 PS_CPU, WORKER_CPU = f"{PS}/device:CPU:0", f"{WORKER}/device:CPU:0"

@@ -19,7 +19,7 @@ from toolkit.formats.models.model import from_graph, from_meta_graph, read_model
 from toolkit.graph import dtypes
 from toolkit.graph.metagraph import MetaGraph, Signature, TensorInfo
 from toolkit.graph.shape import Shape
-from toolkit.passes.partition import join
+from toolkit.passes.partitioning.partition import join
 
 DEVICES = [f"/job:worker/replica:0/task:{t}/device:CPU:{i}" for t in range(2) for i in range(2)]
 

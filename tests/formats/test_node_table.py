@@ -23,8 +23,8 @@ from toolkit.graph.check import check, check_nodes
 from toolkit.graph.graph import Graph
 from toolkit.graph.summary import summarize
 from toolkit.passes.base import run_pass
-from toolkit.passes.explore import add_costs
-from toolkit.passes.prune import Prune
+from toolkit.passes.measuring.explore import add_costs
+from toolkit.passes.pruning.prune import Prune
 
 
 @pytest.fixture(autouse=True)

@@ -31,8 +31,8 @@ from toolkit import client as gm
 from toolkit.cluster.rpc.channels import channel
 from toolkit.cluster.rpc.services import WORKER, methods
 from toolkit.formats.arrays.tensor import from_array
-from toolkit.passes.client_graph import CLIENT, feed_key, fetch_key, rewrite_for_partial_run
-from toolkit.passes.partition import by_task, split
+from toolkit.passes.partitioning.partition import by_task, split
+from toolkit.passes.pruning.client_graph import CLIENT, feed_key, fetch_key, rewrite_for_partial_run
 from toolkit.runtime.steps.rendezvous import make_key
 
 _PS, _OTHER = "/job:ps/replica:0/task:0/device:CPU:0", "/job:worker/replica:0/task:0/device:CPU:0"

@@ -22,7 +22,7 @@ from toolkit.graph.tensorref import parse_input
 from toolkit.graph.values.evaluator import Evaluator
 from toolkit.graph.values.table import functions
 from toolkit.graph.values.value import LIMIT
-from toolkit.passes.measure import measure
+from toolkit.passes.measuring.measure import measure
 
 F = dtypes.float32
 

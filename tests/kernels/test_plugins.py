@@ -23,7 +23,7 @@ from toolkit.graph.device import DeviceSpec
 from toolkit.graph.shapes import registry as shapes
 from toolkit.kernels import device_types
 from toolkit.kernels import registry as kernels
-from toolkit.passes.place import Place
+from toolkit.passes.placement.place import Place
 
 SHRINK = Path(__file__).resolve().parents[2] / "samples" / "shrink_plugin.py"
 

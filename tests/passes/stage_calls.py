@@ -16,9 +16,9 @@ from toolkit.graph.check import require_valid
 from toolkit.graph.device import DeviceSpec
 from toolkit.graph.graph import Graph
 from toolkit.graph.infer import infer
-from toolkit.passes.partition import PartitionGraph
-from toolkit.passes.place import Place
-from toolkit.passes.prune import Prune
+from toolkit.passes.partitioning.partition import PartitionGraph
+from toolkit.passes.placement.place import Place
+from toolkit.passes.pruning.prune import Prune
 from toolkit.passes.validate.engine import validate_files
 
 _DEVICES = [DeviceSpec.parse(f"/job:localhost/replica:0/task:0/device:CPU:{number}") for number in (0, 1)]

@@ -27,15 +27,15 @@ from toolkit.passes.base import run_pass
 from toolkit.passes.edit.apply import apply_edits
 from toolkit.passes.edit.names import RenameNodes, RenameScope
 from toolkit.passes.edit.table import Step
-from toolkit.passes.freeze import Freeze
+from toolkit.passes.freezing.freeze import Freeze
+from toolkit.passes.freezing.unfreeze import Unfreeze
 from toolkit.passes.optimize.kept import kept_by
 from toolkit.passes.optimize.notation import parameters
 from toolkit.passes.optimize.run import optimize
 from toolkit.passes.optimize.table import TABLE, preset
-from toolkit.passes.partition import SEND_OPS, PartitionGraph
-from toolkit.passes.place import Place
-from toolkit.passes.prune import Prune
-from toolkit.passes.unfreeze import Unfreeze
+from toolkit.passes.partitioning.partition import SEND_OPS, PartitionGraph
+from toolkit.passes.placement.place import Place
+from toolkit.passes.pruning.prune import Prune
 from toolkit.runtime.devices import make_device
 from toolkit.runtime.session import Session
 

@@ -15,10 +15,10 @@ import pytest
 from toolkit import client as gm
 from toolkit.graph.device import DeviceSpec
 from toolkit.graph.graph import Graph
-from toolkit.passes.bring_near import bring_near
-from toolkit.passes.client_graph import rewrite_for_execution
-from toolkit.passes.partition import by_device, partition
-from toolkit.passes.place import Place
+from toolkit.passes.partitioning.bring_near import bring_near
+from toolkit.passes.partitioning.partition import by_device, partition
+from toolkit.passes.placement.place import Place
+from toolkit.passes.pruning.client_graph import rewrite_for_execution
 from toolkit.runtime.devices import make_device
 from toolkit.runtime.session import Session
 from toolkit.runtime.sessions.graphs import core_graph

@@ -18,8 +18,8 @@ from toolkit.graph.metagraph import MetaGraph
 from toolkit.graph.node import Output
 from toolkit.graph.shape import Shape
 from toolkit.passes.base import run_pass
-from toolkit.passes.drop import Drop
-from toolkit.passes.surroundings import record_signature
+from toolkit.passes.models.surroundings import record_signature
+from toolkit.passes.pruning.drop import Drop
 from toolkit.runtime.session import Session
 
 F = dtypes.float32

@@ -18,7 +18,7 @@ from toolkit.formats.models.model import Model, read_model, variables_prefix, wr
 from toolkit.graph.check import require_valid
 from toolkit.graph.graph import Graph
 from toolkit.graph.summary import VARIABLES
-from toolkit.passes.freeze_model import FreezeRequest, freeze_model
+from toolkit.passes.freezing.freeze_model import FreezeRequest, freeze_model
 from toolkit.runtime.session import Session
 
 X = np.random.default_rng(3).standard_normal((3, 4)).astype(np.float32)

@@ -15,8 +15,8 @@ from tests.passes.stages import Initial
 from toolkit.graph.graph import Graph
 from toolkit.graph.summary import VARIABLES
 from toolkit.passes.base import run_pass
-from toolkit.passes.freeze import Freeze
-from toolkit.passes.prune import Prune
+from toolkit.passes.freezing.freeze import Freeze
+from toolkit.passes.pruning.prune import Prune
 
 _READS = frozenset({"ReadVariableOp", "ResourceGather"})
 

@@ -15,9 +15,9 @@ from toolkit.graph.check import require_valid, require_valid_changes
 from toolkit.graph.device import local_device
 from toolkit.graph.graph import Graph
 from toolkit.passes.base import InPlacePass, run_pass
-from toolkit.passes.partition import PartitionGraph
-from toolkit.passes.place import Place
-from toolkit.passes.prune import Prune
+from toolkit.passes.partitioning.partition import PartitionGraph
+from toolkit.passes.placement.place import Place
+from toolkit.passes.pruning.prune import Prune
 
 _HALF = PlacementRule("block_0000000/dense_[0-3]*", False, "/device:CPU:1", "rules:1:1")
 PASSES: dict[str, InPlacePass] = {

@@ -15,7 +15,7 @@ import pytest
 from toolkit import Session
 from toolkit import client as gm
 from toolkit.client.flow import functional_flow
-from toolkit.passes.lower_flow import lower_flow
+from toolkit.passes.partitioning.lower_flow import lower_flow
 
 X = np.linspace(-1, 1, 6, dtype=np.float32)
 FLOW = {"Switch", "Merge", "Enter", "Exit", "NextIteration", "LoopCond"}

@@ -28,8 +28,8 @@ from toolkit.graph.node import Output
 from toolkit.graph.shape import Shape
 from toolkit.graph.shapes.calls import Calls
 from toolkit.graph.shapes.nested import infer_nested
-from toolkit.passes import explore
-from toolkit.passes.measure import Survey, measure
+from toolkit.passes.measuring import explore
+from toolkit.passes.measuring.measure import Survey, measure
 
 
 @pytest.fixture(autouse=True)

@@ -17,7 +17,7 @@ from tests.passes.test_semantics import program
 from toolkit.graph import dtypes
 from toolkit.graph.graph import Graph
 from toolkit.graph.node import CONTROL_FLOW_OPS, Node
-from toolkit.passes.partition import MARK, RECV_OPS, join, split
+from toolkit.passes.partitioning.partition import MARK, RECV_OPS, join, split
 
 #: what TensorFlow calls transfers of what lies in the host's memory
 _HOST = {"_HostRecv": "_Recv", "_HostSend": "_Send"}

@@ -19,12 +19,12 @@ from toolkit.formats.models import graphdef, node_bytes
 from toolkit.formats.settings.placement_rules import parse_rules
 from toolkit.graph.check import check, require_valid
 from toolkit.graph.device import DeviceSpec
-from toolkit.passes import partition_table
 from toolkit.passes.base import run_pass
-from toolkit.passes.costs import CrossingBytes
-from toolkit.passes.crossing_table import crossing_bytes
-from toolkit.passes.partition import Partitioned, PartitionGraph
-from toolkit.passes.place import Place
+from toolkit.passes.partitioning import partition_table
+from toolkit.passes.partitioning.crossing_table import crossing_bytes
+from toolkit.passes.partitioning.partition import Partitioned, PartitionGraph
+from toolkit.passes.placement.costs import CrossingBytes
+from toolkit.passes.placement.place import Place
 
 DEVICES = [
     "/job:a/replica:0/task:0/device:CPU:0", "/job:a/replica:0/task:0/device:CPU:1",

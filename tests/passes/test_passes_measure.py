@@ -12,7 +12,7 @@ from toolkit.graph import dtypes
 from toolkit.graph.attrs import FuncRef, encode
 from toolkit.graph.graph import Graph
 from toolkit.graph.shape import Shape
-from toolkit.passes.measure import Measured, measure
+from toolkit.passes.measuring.measure import Measured, measure
 
 F = dtypes.float32
 

@@ -21,8 +21,7 @@ from toolkit.graph.graph import Graph
 from toolkit.graph.node import Node
 from toolkit.graph.shape import Shape
 from toolkit.passes.base import run_pass
-from toolkit.passes.client_graph import rewrite_for_execution
-from toolkit.passes.partition import (
+from toolkit.passes.partitioning.partition import (
     MARK,
     RECV_OPS,
     SEND_OPS,
@@ -33,7 +32,8 @@ from toolkit.passes.partition import (
     partition,
     split,
 )
-from toolkit.passes.place import Place
+from toolkit.passes.placement.place import Place
+from toolkit.passes.pruning.client_graph import rewrite_for_execution
 from toolkit.runtime.devices import make_device
 from toolkit.runtime.session import Session
 

@@ -27,9 +27,9 @@ from toolkit.graph.graph import Graph
 from toolkit.graph.shape import Shape
 from toolkit.kernels.facts import input_in_host_memory, output_in_host_memory
 from toolkit.passes.base import run_pass
-from toolkit.passes.devices import DeviceSet
-from toolkit.passes.moved import Moved, moved_lines
-from toolkit.passes.place import Place
+from toolkit.passes.placement.devices import DeviceSet
+from toolkit.passes.placement.moved import Moved, moved_lines
+from toolkit.passes.placement.place import Place
 
 CPUS = [DeviceSpec("localhost", 0, 0, "CPU", i) for i in range(2)]
 CLUSTER = DeviceSet(

@@ -29,9 +29,9 @@ from toolkit.graph.graph import Graph
 from toolkit.graph.node import Node, Output
 from toolkit.graph.shape import Shape
 from toolkit.passes.base import PassResult, run_pass
-from toolkit.passes.costs import NodeCosts
-from toolkit.passes.devices import DeviceSet
-from toolkit.passes.place import Place
+from toolkit.passes.placement.costs import NodeCosts
+from toolkit.passes.placement.devices import DeviceSet
+from toolkit.passes.placement.place import Place
 from toolkit.passes.placement.rules import PARAMETER_OPS
 from toolkit.passes.placement.simulation import Simulator
 from toolkit.passes.placement.strategies import strategy

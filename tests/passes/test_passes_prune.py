@@ -16,7 +16,7 @@ from toolkit.errors import GraphmillError, UsageError
 from toolkit.graph.graph import Graph
 from toolkit.graph.shape import Shape
 from toolkit.passes.base import PassResult, run_pass, run_passes
-from toolkit.passes.prune import Prune, need, reachable_functions
+from toolkit.passes.pruning.prune import Prune, need, reachable_functions
 
 X, Y = np.float32([0.5, -1.0]), np.float32([2.0, 0.25])
 

@@ -16,8 +16,8 @@ from tests.passes import validate_graphs
 from toolkit.errors import GraphmillError
 from toolkit.formats.inspection import summary
 from toolkit.formats.models.model import read_model
-from toolkit.passes.diff import diff_models
-from toolkit.passes.explore import add_costs
+from toolkit.passes.differences.diff import diff_models
+from toolkit.passes.measuring.explore import add_costs
 from toolkit.passes.validate.engine import validate_files
 from toolkit.passes.validate.finding import Finding, Severity
 

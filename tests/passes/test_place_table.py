@@ -20,8 +20,8 @@ from toolkit.formats.settings.placement_rules import parse_rules
 from toolkit.graph.device import DeviceSpec
 from toolkit.graph.graph import Graph
 from toolkit.passes.base import run_pass
-from toolkit.passes.devices import DeviceSet
-from toolkit.passes.place import Place
+from toolkit.passes.placement.devices import DeviceSet
+from toolkit.passes.placement.place import Place
 
 TASK = "/job:localhost/replica:0/task:0"
 CPUS = [f"{TASK}/device:CPU:0", f"{TASK}/device:CPU:1"]

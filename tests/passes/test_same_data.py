@@ -12,7 +12,7 @@ from toolkit import tensorflow as v1
 from toolkit.graph.device import DeviceSpec
 from toolkit.graph.node import Node
 from toolkit.graph.partitioned import MARK, RECV_OPS, SEND_OPS
-from toolkit.passes.same_data import merge_same_data
+from toolkit.passes.partitioning.same_data import merge_same_data
 from toolkit.runtime.devices import Device, local_devices
 from toolkit.runtime.session import Session
 from toolkit.runtime.steps import compiler

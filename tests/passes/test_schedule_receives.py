@@ -19,10 +19,10 @@ from toolkit.graph.graph import Graph
 from toolkit.graph.node import Node
 from toolkit.graph.shape import Shape
 from toolkit.passes.base import run_pass
-from toolkit.passes.partition import MARK, RECV_OPS, SEND_OPS, Partitioned, PartitionGraph, join
-from toolkit.passes.place import Place
-from toolkit.passes.receive_schedule import ReceiveSchedule
-from toolkit.passes.schedule_receives import IN_LOOP, ScheduleReceives
+from toolkit.passes.partitioning.partition import MARK, RECV_OPS, SEND_OPS, Partitioned, PartitionGraph, join
+from toolkit.passes.partitioning.receive_schedule import ReceiveSchedule
+from toolkit.passes.partitioning.schedule_receives import IN_LOOP, ScheduleReceives
+from toolkit.passes.placement.place import Place
 from toolkit.runtime.devices import make_device
 from toolkit.runtime.session import Session
 

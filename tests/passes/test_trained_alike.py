@@ -13,7 +13,7 @@ from tests.passes.stages import EXACT
 from tests.passes.trainings import TRAININGS, Training
 from tests.perturbation import assert_agree, of_work
 from toolkit.graph.graph import Graph
-from toolkit.passes.optimize.recompute import Recompute
+from toolkit.passes.optimize.arithmetic.recompute import Recompute
 from toolkit.passes.optimize.rewriting import Optimization
 from toolkit.passes.optimize.run import optimize
 from toolkit.passes.optimize.table import TABLE, preset

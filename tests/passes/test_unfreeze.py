@@ -19,7 +19,7 @@ from toolkit.graph import dtypes
 from toolkit.graph.graph import Graph
 from toolkit.graph.shape import Shape
 from toolkit.passes.base import run_pass
-from toolkit.passes.unfreeze import Unfreeze
+from toolkit.passes.freezing.unfreeze import Unfreeze
 
 F = dtypes.float32
 X = np.random.default_rng(1).standard_normal((3, 20)).astype(np.float32)

@@ -51,7 +51,7 @@ print(code, [name for name in sys.modules if name.startswith(tuple(sys.argv[2:])
 """
 #: what other options of the command ask for, and what learns
 OF_OPTIONS = (
-    "toolkit.graph.summary", "toolkit.passes.surroundings",
+    "toolkit.graph.summary", "toolkit.passes.models.surroundings",
     "toolkit.runtime.analysis.compare", "toolkit.runtime.probes.calibration", "toolkit.runtime.probes.dump",
     "toolkit.runtime.probes.measure", "toolkit.runtime.probes.numerics", "toolkit.runtime.probes.profile",
     "toolkit.runtime.probes.trace", "toolkit.runtime.saving.saved_model", "toolkit.runtime.steps.timing",

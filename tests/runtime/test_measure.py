@@ -18,7 +18,7 @@ from toolkit.graph import dtypes
 from toolkit.graph.graph import Graph
 from toolkit.graph.node import Node
 from toolkit.graph.shape import Shape
-from toolkit.passes.costs import NodeCosts
+from toolkit.passes.placement.costs import NodeCosts
 from toolkit.runtime.probes.base import Manner, Probes
 from toolkit.runtime.probes.calibration import measure_host
 from toolkit.runtime.probes.measure import MeasureProbe

@@ -16,7 +16,7 @@ from toolkit import client as gm
 from toolkit.compiler.program import Program
 from toolkit.errors import CancelledError, FailedPreconditionError
 from toolkit.formats.models.model import read_model
-from toolkit.passes.optimize.raise_control_flow import RaiseControlFlow
+from toolkit.passes.optimize.flow.raise_control_flow import RaiseControlFlow
 from toolkit.runtime.executors import planned
 from toolkit.runtime.jobs.job import run_model
 from toolkit.runtime.jobs.options import RunOptions

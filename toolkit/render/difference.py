@@ -1,6 +1,6 @@
 """Two graphs as one: the new one with what the old one had beside it, and what happened to each node.
 
-Nodes are matched by `toolkit.passes.match`, so a renamed node is one box. Bodies of functions are merged likewise,
+Nodes are matched by `passes.differences.match`, so a renamed node is one box. Bodies of functions are merged likewise,
 because the network of a SavedModel is in them.
 """
 
@@ -19,8 +19,8 @@ from toolkit.graph.graph import Graph
 from toolkit.graph.node import Node, Output
 
 if TYPE_CHECKING:
-    from toolkit.passes.diff import GraphDiff
-    from toolkit.passes.diff_attrs import DiffOptions
+    from toolkit.passes.differences.attributes import DiffOptions
+    from toolkit.passes.differences.diff import GraphDiff
 
 ADDED, REMOVED, RENAMED, CHANGED, SAME = "added", "removed", "renamed", "changed", "same"
 KINDS = (ADDED, REMOVED, RENAMED, CHANGED, SAME)
@@ -51,8 +51,8 @@ def key(function: str, name: str) -> str:
 
 def merge(old: Graph, new: Graph, options: DiffOptions | None = None) -> tuple[Graph, Differences]:
     """The new graph with the removed nodes of the old one in it, and what happened to each node."""
-    from toolkit.passes.diff import diff_graphs
-    from toolkit.passes.match import match_nodes
+    from toolkit.passes.differences.diff import diff_graphs
+    from toolkit.passes.differences.match import match_nodes
 
     diff = diff_graphs(old, new, options)
     found = Differences()
@@ -91,7 +91,7 @@ def _note(diff: GraphDiff, function: str, found: Differences) -> None:
 
 
 def _merge_functions(old: Graph, new: Graph, diff: GraphDiff, found: Differences) -> FunctionLibrary:
-    from toolkit.passes.match import match_functions
+    from toolkit.passes.differences.match import match_functions
 
     library = FunctionLibrary()
     library.gradients = dict(new.library.gradients)

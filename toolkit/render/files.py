@@ -22,7 +22,7 @@ from toolkit.render.picture import FORMATS, PictureOptions, draw, make_page, mak
 from toolkit.render.text import to_text
 
 if TYPE_CHECKING:
-    from toolkit.passes.diff_attrs import DiffOptions
+    from toolkit.passes.differences.attributes import DiffOptions
     from toolkit.render.tensors import Weights
 
 #: what a trace can be drawn as

@@ -30,7 +30,7 @@ from toolkit.kernels.device_options import DeviceOptions
 from toolkit.limits.allowance import Allowance
 from toolkit.limits.exhaustion import exhaustion
 from toolkit.limits.limits import Limits
-from toolkit.passes.moved import moved_lines
+from toolkit.passes.placement.moved import moved_lines
 from toolkit.policy.access import Access
 from toolkit.policy.rules import Policy
 from toolkit.runtime.devices import Device, local_devices, require_devices, require_float8

@@ -24,7 +24,8 @@ SIDE = 224
 _PASS = [
     ROOT / "toolkit" / name
     for name in (
-        "passes/optimize/quantize_static.py", "passes/optimize/rounded_tensors.py", "runtime/analysis/calibration.py",
+        "passes/optimize/quantization/quantize_static.py", "passes/optimize/quantization/rounded_tensors.py",
+        "runtime/analysis/calibration.py",
     )
 ]  # fmt: skip
 

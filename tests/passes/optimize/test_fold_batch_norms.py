@@ -12,7 +12,7 @@ from tests.passes.graphs import F
 from tests.passes.optimize.oracle import agree, changed, constant, feed, kept, made, ops, transformed, unchanged
 from toolkit.graph.graph import Graph
 from toolkit.graph.node import Output
-from toolkit.passes.optimize.fold_batch_norms import FoldBatchNorms
+from toolkit.passes.optimize.nn.fold_batch_norms import FoldBatchNorms
 
 R = np.random.default_rng(3)
 X = R.normal(size=(2, 6, 6, 3)).astype(np.float32)

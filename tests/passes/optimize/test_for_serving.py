@@ -13,10 +13,10 @@ from tests.passes.graphs import from_tensorflow, run_in_tensorflow
 from tests.passes.optimize.oracle import agree, changed, feed, kept, made, ops, unchanged
 from toolkit.errors import UsageError
 from toolkit.graph.graph import Graph
-from toolkit.passes.optimize.remove_checks import RemoveChecks
-from toolkit.passes.optimize.remove_dropout import RemoveDropout
-from toolkit.passes.optimize.remove_unused import RemoveUnused
-from toolkit.passes.optimize.set_inputs import SetInputs
+from toolkit.passes.optimize.nn.remove_dropout import RemoveDropout
+from toolkit.passes.optimize.removal.remove_checks import RemoveChecks
+from toolkit.passes.optimize.removal.remove_unused import RemoveUnused
+from toolkit.passes.optimize.removal.set_inputs import SetInputs
 
 X = np.linspace(-1, 1, 12, dtype=np.float32).reshape(3, 4)
 

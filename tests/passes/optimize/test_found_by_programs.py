@@ -17,14 +17,14 @@ from toolkit.graph.graph import Graph
 from toolkit.graph.metagraph import MetaGraph
 from toolkit.graph.node import Node
 from toolkit.graph.shape import Shape
-from toolkit.passes.optimize.backports import BackportTensorArrayV3
-from toolkit.passes.optimize.common_subexpressions import CommonSubexpressions
-from toolkit.passes.optimize.inline_functions import InlineFunctions
+from toolkit.passes.optimize.arithmetic.common_subexpressions import CommonSubexpressions
+from toolkit.passes.optimize.arithmetic.materialize_shapes import MaterializeShapes
+from toolkit.passes.optimize.arithmetic.simplify_arithmetic import SimplifyArithmetic
+from toolkit.passes.optimize.flow.inline_functions import InlineFunctions
+from toolkit.passes.optimize.forms.backports import BackportTensorArrayV3
 from toolkit.passes.optimize.kept import kept_by
-from toolkit.passes.optimize.materialize_shapes import MaterializeShapes
-from toolkit.passes.optimize.remove_control_edges import RemoveControlEdges
+from toolkit.passes.optimize.removal.remove_control_edges import RemoveControlEdges
 from toolkit.passes.optimize.run import optimize
-from toolkit.passes.optimize.simplify_arithmetic import SimplifyArithmetic
 from toolkit.passes.optimize.table import preset
 
 ops = gm.ops

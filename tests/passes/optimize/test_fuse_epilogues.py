@@ -12,8 +12,8 @@ from tests.passes.graphs import F
 from tests.passes.optimize.oracle import agree, changed, constant, feed, kept, made, ops, unchanged
 from toolkit.graph import dtypes
 from toolkit.graph.graph import Graph
-from toolkit.passes.optimize.fuse_epilogues import FuseEpilogues
-from toolkit.passes.optimize.unfuse_epilogues import UnfuseEpilogues
+from toolkit.passes.optimize.nn.fuse_epilogues import FuseEpilogues
+from toolkit.passes.optimize.nn.unfuse_epilogues import UnfuseEpilogues
 
 R = np.random.default_rng(5)
 W = R.normal(size=(3, 3, 3, 4)).astype(np.float32)

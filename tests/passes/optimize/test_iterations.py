@@ -14,11 +14,11 @@ from toolkit.graph import dtypes
 from toolkit.graph.graph import Graph
 from toolkit.graph.metagraph import MetaGraph
 from toolkit.graph.node import NEXT_ITERATION_OPS
+from toolkit.passes.optimize.flow.lower_control_flow import LowerControlFlow
 from toolkit.passes.optimize.kept import kept_by
-from toolkit.passes.optimize.lower_control_flow import LowerControlFlow
-from toolkit.passes.optimize.remove_control_edges import RemoveControlEdges
-from toolkit.passes.optimize.remove_identities import RemoveIdentities
-from toolkit.passes.optimize.remove_unused import RemoveUnused
+from toolkit.passes.optimize.removal.remove_control_edges import RemoveControlEdges
+from toolkit.passes.optimize.removal.remove_identities import RemoveIdentities
+from toolkit.passes.optimize.removal.remove_unused import RemoveUnused
 from toolkit.passes.optimize.run import optimize
 from toolkit.runtime.session import Session
 

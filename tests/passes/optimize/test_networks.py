@@ -18,9 +18,9 @@ from toolkit.formats.bundle.reader import BundleReader
 from toolkit.formats.models.model import read_model, variables_prefix
 from toolkit.graph.graph import Graph
 from toolkit.graph.metagraph import MetaGraph
-from toolkit.passes.freeze_model import FreezeRequest, freeze_model
+from toolkit.passes.freezing.freeze_model import FreezeRequest, freeze_model
 from toolkit.passes.optimize import table
-from toolkit.passes.optimize.inline_functions import InlineFunctions
+from toolkit.passes.optimize.flow.inline_functions import InlineFunctions
 from toolkit.passes.optimize.kept import kept_by
 from toolkit.passes.optimize.run import optimize
 from toolkit.runtime.session import Session

@@ -14,12 +14,12 @@ from toolkit.graph.graph import Graph
 from toolkit.graph.metagraph import MetaGraph
 from toolkit.passes.base import PassResult
 from toolkit.passes.optimize import table
-from toolkit.passes.optimize.common_subexpressions import CommonSubexpressions
-from toolkit.passes.optimize.fold_constants import FoldConstants
+from toolkit.passes.optimize.arithmetic.common_subexpressions import CommonSubexpressions
+from toolkit.passes.optimize.arithmetic.fold_constants import FoldConstants
 from toolkit.passes.optimize.kept import Kept, kept_by
 from toolkit.passes.optimize.notation import describe, make_pass, parse_passes
-from toolkit.passes.optimize.remove_identities import RemoveIdentities
-from toolkit.passes.optimize.remove_unused import RemoveUnused
+from toolkit.passes.optimize.removal.remove_identities import RemoveIdentities
+from toolkit.passes.optimize.removal.remove_unused import RemoveUnused
 from toolkit.passes.optimize.rewriting import Optimization
 from toolkit.passes.optimize.run import optimize
 

@@ -16,7 +16,7 @@ from toolkit.graph.bodies import FunctionBody, called, to_function
 from toolkit.graph.frames import assign_frames
 from toolkit.graph.graph import Graph
 from toolkit.graph.metagraph import MetaGraph
-from toolkit.passes.optimize.functions import editable_body
+from toolkit.passes.optimize.flow.functions import editable_body
 from toolkit.passes.optimize.kept import kept_by
 from toolkit.passes.optimize.notation import parse_passes
 from toolkit.passes.optimize.run import Optimized, optimize

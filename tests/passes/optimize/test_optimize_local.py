@@ -12,15 +12,15 @@ from tests.passes.optimize.equivalence import apply, assert_same, made_graph, va
 from toolkit import client as gm
 from toolkit.graph.graph import Graph
 from toolkit.graph.node import Node
-from toolkit.passes.optimize.common_subexpressions import CommonSubexpressions
-from toolkit.passes.optimize.fold_constants import FoldConstants
-from toolkit.passes.optimize.materialize_shapes import MaterializeShapes
-from toolkit.passes.optimize.merge_chains import MergeChains
-from toolkit.passes.optimize.remove_control_edges import RemoveControlEdges
-from toolkit.passes.optimize.remove_identities import RemoveIdentities
+from toolkit.passes.optimize.arithmetic.common_subexpressions import CommonSubexpressions
+from toolkit.passes.optimize.arithmetic.fold_constants import FoldConstants
+from toolkit.passes.optimize.arithmetic.materialize_shapes import MaterializeShapes
+from toolkit.passes.optimize.arithmetic.merge_chains import MergeChains
+from toolkit.passes.optimize.arithmetic.simplify_arithmetic import SimplifyArithmetic
+from toolkit.passes.optimize.removal.remove_control_edges import RemoveControlEdges
+from toolkit.passes.optimize.removal.remove_identities import RemoveIdentities
+from toolkit.passes.optimize.removal.strip_defaults import StripDefaults
 from toolkit.passes.optimize.rewriting import Optimization, Rewriting
-from toolkit.passes.optimize.simplify_arithmetic import SimplifyArithmetic
-from toolkit.passes.optimize.strip_defaults import StripDefaults
 
 ops = gm.ops
 X = np.array([[0.5, -0.0, np.inf], [np.nan, -3.0, 0.0]], np.float32)

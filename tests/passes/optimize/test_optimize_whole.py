@@ -20,11 +20,11 @@ from toolkit.formats.models.model import from_graph, read_model, write_model
 from toolkit.graph import releases
 from toolkit.graph.graph import Graph
 from toolkit.graph.metagraph import MetaGraph
-from toolkit.passes.optimize.canonical import Canonical, content_hash
-from toolkit.passes.optimize.for_release import ForRelease
+from toolkit.passes.optimize.forms.canonical import Canonical, content_hash
+from toolkit.passes.optimize.forms.for_release import ForRelease
+from toolkit.passes.optimize.forms.obfuscate_names import ObfuscateNames, short_name
 from toolkit.passes.optimize.kept import kept_by
 from toolkit.passes.optimize.notation import parse_passes
-from toolkit.passes.optimize.obfuscate_names import ObfuscateNames, short_name
 from toolkit.passes.optimize.run import optimize
 from toolkit.runtime.analysis import verify
 from toolkit.runtime.session import Session
@@ -265,7 +265,7 @@ def test_mistakes_of_the_command(model: Path, capsys: pytest.CaptureFixture[str]
 def test_a_difference_ends_with_1_and_writes_nothing(
     model: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from toolkit.passes.optimize import simplify_arithmetic
+    from toolkit.passes.optimize.arithmetic import simplify_arithmetic
 
     def wrong(at: Any) -> bool:
         return at.turn("Relu6", at.inputs[0])

@@ -21,10 +21,10 @@ from toolkit.graph import dtypes
 from toolkit.graph.graph import Graph
 from toolkit.graph.metagraph import MetaGraph
 from toolkit.graph.shape import Shape
+from toolkit.passes.models.surroundings import record_signature
 from toolkit.passes.optimize.notation import parse_passes
-from toolkit.passes.optimize.quantize_nodes import QuantizeNodes
+from toolkit.passes.optimize.quantization.quantize_nodes import QuantizeNodes
 from toolkit.passes.optimize.run import optimize
-from toolkit.passes.surroundings import record_signature
 from toolkit.runtime.session import Session
 
 Array = Any

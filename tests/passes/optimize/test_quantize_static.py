@@ -30,11 +30,11 @@ from toolkit.graph import dtypes
 from toolkit.graph.graph import Graph
 from toolkit.graph.metagraph import MetaGraph
 from toolkit.graph.tensorref import parse_tensor
+from toolkit.passes.models.surroundings import record_signature
 from toolkit.passes.optimize import table
 from toolkit.passes.optimize.notation import parse_passes
-from toolkit.passes.optimize.quantize_static import QuantizeStatic, ends_of
+from toolkit.passes.optimize.quantization.quantize_static import QuantizeStatic, ends_of
 from toolkit.passes.optimize.run import optimize
-from toolkit.passes.surroundings import record_signature
 from toolkit.runtime.analysis.calibration import Calibration, read_calibration
 from toolkit.runtime.session import Session
 

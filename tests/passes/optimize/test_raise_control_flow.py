@@ -16,8 +16,8 @@ from tests.passes.optimize.oracle import kept, made, unchanged
 from tests.passes.optimize.test_optimize_random import _CASE, _SETTINGS  # pyright: ignore[reportPrivateUsage] -- the same graphs
 from toolkit.graph.graph import Graph
 from toolkit.graph.node import CONTROL_FLOW_OPS
+from toolkit.passes.optimize.flow.raise_control_flow import RaiseControlFlow
 from toolkit.passes.optimize.notation import parse_passes
-from toolkit.passes.optimize.raise_control_flow import RaiseControlFlow
 from toolkit.passes.optimize.run import optimize
 from toolkit.runtime.session import Session
 

@@ -13,8 +13,8 @@ from tests.passes.graphs import from_tensorflow, plain_config, to_tensorflow
 from tests.passes.optimize.oracle import changed, kept, made, ops, transformed, unchanged
 from toolkit.errors import GraphmillError, UsageError
 from toolkit.graph.graph import Graph
+from toolkit.passes.optimize.quantization.sparsify_gather import SparsifyGather
 from toolkit.passes.optimize.run import optimize
-from toolkit.passes.optimize.sparsify_gather import SparsifyGather
 from toolkit.passes.optimize.table import TABLE
 from toolkit.runtime.session import Session
 

@@ -16,15 +16,15 @@ from toolkit.errors import UsageError
 from toolkit.formats.models.model import from_graph, read_model, write_model
 from toolkit.graph.graph import Graph
 from toolkit.graph.node import Output
-from toolkit.passes.optimize.add_default_attributes import AddDefaultAttributes
-from toolkit.passes.optimize.backports import BackportConcatV2, BackportTensorArrayV3
-from toolkit.passes.optimize.freeze_requantization_ranges import FreezeRequantizationRanges
-from toolkit.passes.optimize.insert_logging import InsertLogging
+from toolkit.passes.optimize.forms.add_default_attributes import AddDefaultAttributes
+from toolkit.passes.optimize.forms.backports import BackportConcatV2, BackportTensorArrayV3
+from toolkit.passes.optimize.forms.insert_logging import InsertLogging
+from toolkit.passes.optimize.forms.sort_by_execution_order import SortByExecutionOrder
 from toolkit.passes.optimize.notation import parameters, parse_passes
-from toolkit.passes.optimize.remove_nodes import RemoveOps
+from toolkit.passes.optimize.quantization.freeze_requantization_ranges import FreezeRequantizationRanges
+from toolkit.passes.optimize.removal.remove_nodes import RemoveOps
+from toolkit.passes.optimize.removal.strip_unused_nodes import StripUnusedNodes
 from toolkit.passes.optimize.run import optimize
-from toolkit.passes.optimize.sort_by_execution_order import SortByExecutionOrder
-from toolkit.passes.optimize.strip_unused_nodes import StripUnusedNodes
 from toolkit.passes.optimize.table import TABLE
 from toolkit.passes.optimize.transforms import TRANSFORMS, lines
 

@@ -13,9 +13,9 @@ from tests.tolerance import assert_within, gamma
 from toolkit.errors import UsageError
 from toolkit.formats.arrays import tensor
 from toolkit.graph.graph import Graph
-from toolkit.passes.optimize.compress_weights import CompressWeights
-from toolkit.passes.optimize.quantize_weights import QuantizeWeights
-from toolkit.passes.optimize.round_weights import RoundWeights
+from toolkit.passes.optimize.quantization.compress_weights import CompressWeights
+from toolkit.passes.optimize.quantization.quantize_weights import QuantizeWeights
+from toolkit.passes.optimize.quantization.round_weights import RoundWeights
 from toolkit.runtime.session import Session
 
 R = np.random.default_rng(9)

@@ -11,9 +11,9 @@ import pytest
 
 from tests.passes.optimize.oracle import agree, changed, feed, kept, made, ops, transformed, unchanged
 from toolkit.graph.graph import Graph
-from toolkit.passes.optimize.flatten_atrous_conv import FlattenAtrousConv
-from toolkit.passes.optimize.fold_pads import FoldPads
-from toolkit.passes.optimize.fuse_pad_and_conv import FusePadAndConv, FuseResizeAndConv, FuseResizePadAndConv
+from toolkit.passes.optimize.nn.flatten_atrous_conv import FlattenAtrousConv
+from toolkit.passes.optimize.nn.fold_pads import FoldPads
+from toolkit.passes.optimize.nn.fuse_pad_and_conv import FusePadAndConv, FuseResizeAndConv, FuseResizePadAndConv
 
 R = np.random.default_rng(7)
 W = R.normal(size=(3, 3, 3, 4)).astype(np.float32)

@@ -19,8 +19,8 @@ from toolkit.errors import InvalidArgumentError
 from toolkit.formats.folders.partitions import read_partitions, write_partitions
 from toolkit.formats.models.model import from_graph
 from toolkit.graph.device import DeviceSpec
-from toolkit.passes.partition import by_task, join, split
-from toolkit.passes.place import Place
+from toolkit.passes.partitioning.partition import by_task, join, split
+from toolkit.passes.placement.place import Place
 from toolkit.runtime.jobs.loading import load
 from toolkit.runtime.session import Session
 

@@ -19,7 +19,7 @@ from toolkit import client as gm
 from toolkit.errors import AbortedError, CancelledError, DeadlineExceededError, InvalidArgumentError
 from toolkit.graph.device import DeviceSpec
 from toolkit.graph.node import Node
-from toolkit.passes.partition import by_device, split
+from toolkit.passes.partitioning.partition import by_device, split
 from toolkit.runtime.devices import Device, local_devices
 from toolkit.runtime.session import Session
 from toolkit.runtime.steps.failures import root_cause

@@ -23,7 +23,7 @@ from toolkit.client.train import GradientDescent
 from toolkit.graph.device import DeviceSpec
 from toolkit.graph.graph import Graph
 from toolkit.kernels.cpu.onednn.library import library
-from toolkit.passes.place import Place
+from toolkit.passes.placement.place import Place
 from toolkit.runtime.devices import make_device
 from toolkit.runtime.session import Session
 from toolkit.runtime.sessions.graphs import core_graph

@@ -22,7 +22,7 @@ from toolkit.formats.arrays.tensor import from_array, to_array
 from toolkit.graph.graph import Graph
 from toolkit.graph.node import ENTER_OPS
 from toolkit.kernels.device_memory import MemoryStatistics
-from toolkit.passes.client_graph import CLIENT
+from toolkit.passes.pruning.client_graph import CLIENT
 from toolkit.runtime.device_threads import start
 from toolkit.runtime.devices import Device
 from toolkit.runtime.probes.base import Probe, hearer

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 from toolkit.graph.graph import Graph
 from toolkit.graph.node import Node
-from toolkit.passes.client_graph import feed_key, fetch_key
-from toolkit.passes.partition import RECV_OPS, SEND_OPS
+from toolkit.passes.partitioning.partitioning.partition import RECV_OPS, SEND_OPS
+from toolkit.passes.pruning.client_graph import feed_key, fetch_key
 from toolkit.runtime.steps.rendezvous import make_key
 
 
@@ -39,7 +39,7 @@ def worker_graph(graph: Graph, device: str, incarnation: int) -> WorkerGraph:
     """The graph of one task for its worker.
 
     Args:
-        graph: a part that `passes.partition` has made; it is not changed.
+        graph: a part that `passes.partitioning.partition` has made; it is not changed.
         device: any device of the task, by its full name.
         incarnation: of that device.
     """

@@ -15,7 +15,7 @@ from toolkit.errors import CancelledError, GraphmillError, InternalError, OpErro
 from toolkit.graph.graph import Graph
 from toolkit.kernels.context import DEAD
 from toolkit.kernels.device_memory import MemoryStatistics
-from toolkit.passes.client_graph import CLIENT
+from toolkit.passes.pruning.client_graph import CLIENT
 from toolkit.runtime.probes.base import Probe, hearer
 from toolkit.runtime.steps.rendezvous import Receiver
 from toolkit.runtime.workers.base import Registered

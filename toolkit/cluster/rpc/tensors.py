@@ -33,7 +33,7 @@ from toolkit.formats.models.protoscan import LENGTH, VARINT
 from toolkit.graph import dtypes
 from toolkit.kernels.context import DEAD
 from toolkit.kernels.cpu.memory import addresses
-from toolkit.passes.partition import COMPRESSIONS
+from toolkit.passes.partitioning.partition import COMPRESSIONS
 
 M = TypeVar("M", bound=Message)
 T = TypeVar("T")

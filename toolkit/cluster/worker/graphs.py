@@ -16,7 +16,7 @@ from toolkit.graph.graph import Graph
 from toolkit.graph.node import Node
 from toolkit.graph.partitioned import RECV_OPS, SEND_OPS
 from toolkit.kernels.context import DEAD
-from toolkit.passes.client_graph import feed_key, fetch_key
+from toolkit.passes.pruning.client_graph import feed_key, fetch_key
 from toolkit.runtime.probes.base import Probe
 from toolkit.runtime.steps.rendezvous import make_key
 from toolkit.runtime.workers.base import Registered, Worker

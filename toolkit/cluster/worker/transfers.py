@@ -18,7 +18,7 @@ from toolkit.cluster.rpc.lines import Lines
 from toolkit.cluster.rpc.server import is_loopback
 from toolkit.cluster.worker.step_logs import StepLogs
 from toolkit.errors import CancelledError, GraphmillError, OpError, UnavailableError, UsageError, did_you_mean
-from toolkit.passes.partition import COMPRESSIONS
+from toolkit.passes.partitioning.partition import COMPRESSIONS
 from toolkit.runtime.steps.rendezvous import Receiver
 
 _RAW = ("RecvTensor",)

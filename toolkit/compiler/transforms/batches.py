@@ -22,7 +22,7 @@ from toolkit.compiler.transforms.examples import MULTIPLY, is_by_example
 from toolkit.graph.node import Output
 from toolkit.graph.shape import Shape
 from toolkit.kernels.once import once
-from toolkit.passes.operations import operations
+from toolkit.passes.measuring.operations import operations
 from toolkit.target.thresholds import BatchThresholds
 
 

@@ -1,6 +1,6 @@
 """What a step needs of a graph whose nodes are a table: which nodes, and which edges once some tensors are fed.
 
-The rules are those of `toolkit.passes.client_graph`, over columns.
+The rules are those of `toolkit.passes.pruning.client_graph`, over columns.
 """
 
 from __future__ import annotations

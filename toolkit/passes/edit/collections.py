@@ -9,7 +9,7 @@ from toolkit.errors import UsageError, did_you_mean
 from toolkit.formats.inspection.report import plural
 from toolkit.passes.edit.base import PATTERNS, TEXT, VALUES, argument
 from toolkit.passes.edit.draft import Draft, matching
-from toolkit.passes.references import item_message, names_in_message
+from toolkit.passes.models.references import item_message, names_in_message
 
 
 def _replace(draft: Draft, collections: dict[str, list[Any]]) -> None:

@@ -13,9 +13,9 @@ from toolkit.graph.graph import Graph
 from toolkit.graph.metagraph import MetaGraph
 from toolkit.graph.node import Node, Output
 from toolkit.graph.tensorref import parse_input, parse_tensor
-from toolkit.passes.colocation import regather
-from toolkit.passes.references import rename_surroundings
-from toolkit.passes.surroundings import shrink, what_was_dropped
+from toolkit.passes.models.references import rename_surroundings
+from toolkit.passes.models.surroundings import shrink, what_was_dropped
+from toolkit.passes.placement.colocation import regather
 
 _COLOCATION = b"loc:@"
 #: before the name of a node that is gone: another may have that name by now

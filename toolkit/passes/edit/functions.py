@@ -12,7 +12,7 @@ from toolkit.formats.inspection.report import plural
 from toolkit.graph.attrs import AttrValue
 from toolkit.passes.edit.base import FLAG, PATTERNS, TEXT, argument
 from toolkit.passes.edit.draft import Draft
-from toolkit.passes.prune import reachable_functions
+from toolkit.passes.pruning.prune import reachable_functions
 
 #: attributes of functions that name others
 _NAMING = ("forward_function_name", "backward_function_name")

@@ -14,8 +14,8 @@ from toolkit.graph.node import Output
 from toolkit.passes.edit.base import PATTERNS, TABLE, TEXT, argument
 from toolkit.passes.edit.draft import Draft, matching
 from toolkit.passes.edit.loaded import has_map, rename_loaded, rename_loaded_key
-from toolkit.passes.references import rename_signature
-from toolkit.passes.surroundings import PREDICT_METHOD
+from toolkit.passes.models.references import rename_signature
+from toolkit.passes.models.surroundings import PREDICT_METHOD
 
 
 def _signature(draft: Draft, key: str) -> Signature:

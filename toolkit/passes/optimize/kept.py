@@ -10,8 +10,8 @@ from toolkit.graph.graph import Graph
 from toolkit.graph.metagraph import MetaGraph
 from toolkit.graph.node import CONTROL_FLOW_OPS
 from toolkit.graph.tensorref import parse_input, parse_tensor
-from toolkit.passes.objects import needed_functions
-from toolkit.passes.surroundings import named_tensors
+from toolkit.passes.models.objects import needed_functions
+from toolkit.passes.models.surroundings import named_tensors
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from toolkit.graph.node import Node, Output
 from toolkit.graph.shape import Shape
 from toolkit.passes.base import PassResult
 from toolkit.passes.edit.make import settle
-from toolkit.passes.optimize.constants import number_of
+from toolkit.passes.optimize.arithmetic.constants import number_of
 from toolkit.passes.optimize.rewriting import Optimization, is_pure
 from toolkit.passes.optimize.rules import Capture, Condition, Pattern, RewriteRule, parse_rules
 from toolkit.passes.optimize.subgraph import Subgraphs
@@ -170,7 +170,7 @@ class _Match:
         return attrs, inputs
 
     def _constant(self, name: str, value: Any, node: Node) -> Output:
-        from toolkit.passes.optimize.inline_functions import awaited
+        from toolkit.passes.optimize.flow.inline_functions import awaited
 
         const = self.work.add(
             "Const", name, attrs={"dtype": dtypes.from_enum(value.dtype), "value": value}, device=node.device

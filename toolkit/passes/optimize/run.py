@@ -11,10 +11,10 @@ from toolkit.errors import BugError, GraphmillError
 from toolkit.graph.device import DeviceSpec
 from toolkit.graph.graph import Graph
 from toolkit.passes.base import GraphPass, PassResult, run_passes
-from toolkit.passes.costs import NodeCosts
-from toolkit.passes.optimize.functions import optimize_functions
+from toolkit.passes.optimize.flow.functions import optimize_functions
 from toolkit.passes.optimize.kept import Kept
 from toolkit.passes.optimize.rewriting import Optimization
+from toolkit.passes.placement.costs import NodeCosts
 
 #: how often all passes run at most; hardly anything changes in a fourth round
 ROUNDS = 10

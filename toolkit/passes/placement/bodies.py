@@ -12,7 +12,7 @@ from toolkit.graph.bodies import called, instantiate
 from toolkit.graph.expansion import expansion
 from toolkit.graph.graph import Graph
 from toolkit.graph.node import Node
-from toolkit.passes.colocation import group_nodes
+from toolkit.passes.placement.colocation import group_nodes
 
 
 def used_together(graph: Graph) -> Iterator[tuple[Node, Node, str]]:

@@ -11,8 +11,8 @@ from toolkit.graph.device import DeviceSpec
 from toolkit.graph.kinds import NodeKind
 from toolkit.graph.node import Node
 from toolkit.kernels.facts import Availability, priority
-from toolkit.passes.colocation import ColocationGroup
-from toolkit.passes.devices import DeviceSet
+from toolkit.passes.placement.colocation import ColocationGroup
+from toolkit.passes.placement.devices import DeviceSet
 
 
 class Candidates:

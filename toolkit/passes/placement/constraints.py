@@ -12,11 +12,11 @@ from toolkit.graph.graph import Graph
 from toolkit.graph.kinds import NodeKind
 from toolkit.graph.node import Edge, Node
 from toolkit.kernels.facts import Availability
-from toolkit.passes.colocation import ColocationGroup, group_nodes
-from toolkit.passes.devices import DeviceSet
-from toolkit.passes.partition import value_frames
+from toolkit.passes.partitioning.partition import value_frames
 from toolkit.passes.placement.bodies import used_together
 from toolkit.passes.placement.candidates import Candidates
+from toolkit.passes.placement.colocation import ColocationGroup, group_nodes
+from toolkit.passes.placement.devices import DeviceSet
 
 
 @dataclass(slots=True)

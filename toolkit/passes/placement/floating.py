@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from toolkit.graph.device import DeviceSpec
 from toolkit.graph.node import Node
-from toolkit.passes.costs import VARIABLE_OPS, NodeCosts
 from toolkit.passes.placement.constraints import Choice, Constraints
+from toolkit.passes.placement.costs import VARIABLE_OPS, NodeCosts
 
 _READS = VARIABLE_OPS | {"ReadVariableOp", "Const"}
 #: at most this part of a graph's time may be in what is made of weights, or only these themselves float

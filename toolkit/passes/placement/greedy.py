@@ -14,7 +14,7 @@ from collections.abc import Callable
 
 from toolkit.errors import GraphmillError
 from toolkit.graph.node import Node, Output
-from toolkit.passes.colocation import ColocationGroup
+from toolkit.passes.placement.colocation import ColocationGroup
 from toolkit.passes.placement.constraints import Choice
 from toolkit.passes.placement.default import default_choices
 from toolkit.passes.placement.floating import attach, place_group

@@ -12,7 +12,7 @@ from toolkit.formats.settings.cost_file import MeasuredCosts, full_device
 from toolkit.graph.device import DeviceSpec
 from toolkit.graph.graph import Graph
 from toolkit.graph.node import Output
-from toolkit.passes.costs import NodeCosts
+from toolkit.passes.placement.costs import NodeCosts
 from toolkit.passes.placement.simulated_step import SimulatedStep
 from toolkit.passes.placement.simulation import Simulator
 from toolkit.passes.placement.strategies import PlacementTask

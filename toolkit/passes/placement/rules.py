@@ -14,7 +14,7 @@ from toolkit.graph.graph import Graph
 from toolkit.graph.node import Node
 from toolkit.graph.query import SearchContext, parse
 from toolkit.graph.shape import Shape
-from toolkit.passes.devices import DeviceSet
+from toolkit.passes.placement.devices import DeviceSet
 
 #: what TensorFlow's replica_device_setter puts on parameter servers
 PARAMETER_OPS = frozenset({

@@ -19,8 +19,8 @@ from toolkit.graph.device import DeviceSpec
 from toolkit.graph.frames import assign_frames
 from toolkit.graph.graph import Graph
 from toolkit.graph.node import ENTER_OPS, MERGE_OPS, NEXT_ITERATION_OPS, Node, Output
-from toolkit.passes.costs import Host, NodeCosts
-from toolkit.passes.operations import VIEWS
+from toolkit.passes.measuring.operations import VIEWS
+from toolkit.passes.placement.costs import Host, NodeCosts
 from toolkit.passes.placement.simulated_step import SimulatedRun, SimulatedStep, SimulatedTransfer, Way
 
 

@@ -16,9 +16,9 @@ from itertools import accumulate, pairwise
 from toolkit.errors import UsageError
 from toolkit.graph.device import DeviceSpec
 from toolkit.graph.node import Node
-from toolkit.passes.colocation import ColocationGroup
-from toolkit.passes.costs import VARIABLE_OPS
+from toolkit.passes.placement.colocation import ColocationGroup
 from toolkit.passes.placement.constraints import Choice, Constraints
+from toolkit.passes.placement.costs import VARIABLE_OPS
 from toolkit.passes.placement.floating import attach, place_group
 from toolkit.passes.placement.strategies import PlacementTask, strategy
 

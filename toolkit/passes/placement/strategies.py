@@ -21,8 +21,8 @@ from toolkit.formats.settings.cluster_speeds import Speeds
 from toolkit.formats.settings.cost_file import MeasuredCosts
 from toolkit.graph import plugins
 from toolkit.graph.device import DeviceSpec
-from toolkit.passes.costs import BATCH, NodeCosts
 from toolkit.passes.placement.constraints import Choice, Constraints
+from toolkit.passes.placement.costs import BATCH, NodeCosts
 from toolkit.passes.placement.simulated_step import SimulatedStep
 from toolkit.passes.placement.simulation import Simulator
 

@@ -1,4 +1,4 @@
-"""Which nodes of a table must share a device, and which they may have: `toolkit.passes.colocation` over columns.
+"""Which nodes of a table must share a device, and which they may have: `placement.colocation` over columns.
 
 Only what nobody has to be told about is found here: nodes that agree, and devices that fit what they ask for. Anything
 else is left to whoever looks at nodes one by one, and knows what to say.
@@ -18,8 +18,8 @@ from toolkit.graph import dtypes
 from toolkit.graph.device import DeviceSpec
 from toolkit.graph.graph import Graph
 from toolkit.graph.node import Node
-from toolkit.passes.colocation import UNBOUND_CALLS, ColocationGroup
 from toolkit.passes.placement.candidates import Candidates
+from toolkit.passes.placement.colocation import UNBOUND_CALLS, ColocationGroup
 
 #: what the bits of a 64-bit number tell apart, but for its sign
 _MOST_TYPES = 63

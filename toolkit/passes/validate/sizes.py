@@ -10,8 +10,8 @@ from toolkit.errors import GraphmillError
 from toolkit.formats.inspection.summary import object_variables
 from toolkit.graph.metagraph import tensor_parts
 from toolkit.graph.tensorref import parse_input
-from toolkit.passes.body_costs import VARIABLES
-from toolkit.passes.measure import Measured, measure
+from toolkit.passes.measuring.body_costs import VARIABLES
+from toolkit.passes.measuring.measure import Measured, measure
 
 if TYPE_CHECKING:
     from toolkit.passes.validate.subject import Subject

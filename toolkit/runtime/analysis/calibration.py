@@ -17,7 +17,7 @@ from toolkit.graph.node import Output
 from toolkit.graph.shape import Shape
 from toolkit.graph.tensorref import parse_tensor
 from toolkit.kernels.types import Array
-from toolkit.passes.prune import need
+from toolkit.passes.pruning.prune import need
 from toolkit.policy.rules import Policy
 from toolkit.runtime.session import Session
 from toolkit.runtime.sessions.feeds import feed_array, placeholder_shape

@@ -12,7 +12,7 @@ from toolkit.graph.metagraph import GraphKeys
 from toolkit.graph.node import Output
 from toolkit.graph.summary import likely_outputs
 from toolkit.graph.tensorref import parse_tensor
-from toolkit.passes.prune import need
+from toolkit.passes.pruning.prune import need
 from toolkit.runtime.analysis.compare import Comparison
 from toolkit.runtime.analysis.compare_models import compare_models
 from toolkit.runtime.jobs.options import RunOptions

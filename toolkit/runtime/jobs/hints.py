@@ -74,7 +74,7 @@ class Hints:
         node = self._model.graph.get(name or "")
         if node is None or "Lookup" not in node.op or not node.inputs:
             return []
-        from toolkit.passes.freeze_tables import FILLING
+        from toolkit.passes.freezing.freeze_tables import FILLING
 
         graph, table = self._model.graph, node.inputs[0]
         fills = {each: each.name for each in graph if each.op in FILLING and each.inputs[0] == table}

@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 
 from toolkit.graph.graph import Graph
 from toolkit.graph.node import CONTROL_FLOW_OPS, Node, Output
-from toolkit.passes.client_graph import rewrite_for_execution
+from toolkit.passes.pruning.client_graph import rewrite_for_execution
 
 #: kinds of types that no file is written for
 _NO_TENSORS = frozenset("rv")

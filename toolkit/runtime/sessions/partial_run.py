@@ -10,7 +10,7 @@ from typing import Any
 from toolkit.errors import CancelledError, GraphmillError, InvalidArgumentError, UsageError
 from toolkit.graph.node import Node, Output
 from toolkit.kernels.context import DEAD
-from toolkit.passes.client_graph import feed_key, fetch_key, target_key
+from toolkit.passes.pruning.client_graph import feed_key, fetch_key, target_key
 from toolkit.runtime.steps.compiled import CompiledStep
 
 

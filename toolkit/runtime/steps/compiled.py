@@ -19,8 +19,8 @@ from toolkit.errors import InvalidArgumentError
 from toolkit.graph.graph import Graph
 from toolkit.graph.node import Node, Output
 from toolkit.kernels.context import DEAD
-from toolkit.passes.client_graph import CLIENT, feed_key, fetch_key
-from toolkit.passes.partition import RECV_OPS, SEND_OPS
+from toolkit.passes.partitioning.partition import RECV_OPS, SEND_OPS
+from toolkit.passes.pruning.client_graph import CLIENT, feed_key, fetch_key
 from toolkit.runtime.executors.chain import Chain, Members
 from toolkit.runtime.probes.base import Probe
 from toolkit.runtime.steps.barrier import run_together

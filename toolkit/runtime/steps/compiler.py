@@ -16,11 +16,11 @@ from toolkit.graph.node import Node, Output
 from toolkit.graph.shape import Shape
 from toolkit.kernels import registry
 from toolkit.passes.base import PassResult
-from toolkit.passes.bring_near import bring_near
-from toolkit.passes.client_graph import rewrite_for_execution, rewrite_for_partial_run
-from toolkit.passes.moved import NO_DEVICE, Moved, devices_elsewhere, moved_to_only_device
-from toolkit.passes.partition import by_task, split
-from toolkit.passes.same_data import merge_same_data
+from toolkit.passes.partitioning.bring_near import bring_near
+from toolkit.passes.partitioning.partition import by_task, split
+from toolkit.passes.partitioning.same_data import merge_same_data
+from toolkit.passes.placement.moved import NO_DEVICE, Moved, devices_elsewhere, moved_to_only_device
+from toolkit.passes.pruning.client_graph import rewrite_for_execution, rewrite_for_partial_run
 from toolkit.policy.access import Access
 from toolkit.policy.check import check_graph
 from toolkit.runtime.device_kernels import DeviceKernels
@@ -187,7 +187,7 @@ class Compiler:
     def _placement(self) -> PassResult:
         """The whole graph with devices; its nodes correspond to the graph's by id."""
         if self._placed is None or self._placed[0] != self._graph.version:
-            from toolkit.passes.place import Place  # a first step on one device does without its cost models
+            from toolkit.passes.placement.place import Place  # a first step on one device does without its cost models
 
             place = Place(
                 [device.spec for device in self._devices],

@@ -18,7 +18,7 @@ from toolkit.graph.functions import FunctionLibrary
 from toolkit.graph.graph import Graph
 from toolkit.graph.node import Node
 from toolkit.kernels import device_types
-from toolkit.passes.memory_types import MemoryTypes
+from toolkit.passes.partitioning.memory_types import MemoryTypes
 
 if TYPE_CHECKING:
     from toolkit.policy.access import Access

@@ -30,7 +30,7 @@ class Registered:
 
     Attributes:
         handle: its name at this worker.
-        inputs: the keys of what `run` takes, in order (`passes.client_graph.feed_key`).
+        inputs: the keys of what `run` takes, in order (`passes.pruning.client_graph.feed_key`).
         outputs: the keys of what `run` gives, in order (`fetch_key`).
         partitions: what each device of the worker runs, by the device's name, for looking at.
     """

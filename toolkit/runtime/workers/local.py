@@ -21,10 +21,10 @@ from toolkit.graph.graph import Graph
 from toolkit.graph.node import Node
 from toolkit.kernels import device_types, registry
 from toolkit.kernels.device_memory import MemoryStatistics
-from toolkit.passes.bring_near import bring_near
-from toolkit.passes.client_graph import feed_key, fetch_key
-from toolkit.passes.memory_types import MemoryTypes
-from toolkit.passes.partition import by_device, split
+from toolkit.passes.partitioning.bring_near import bring_near
+from toolkit.passes.partitioning.memory_types import MemoryTypes
+from toolkit.passes.partitioning.partition import by_device, split
+from toolkit.passes.pruning.client_graph import feed_key, fetch_key
 from toolkit.runtime.devices import Device
 from toolkit.runtime.executors.chain import Chain
 from toolkit.runtime.executors.choice import Executor, make_executor
@@ -159,7 +159,7 @@ class LocalWorker:
         kind, index = spec.device_type or "CPU", spec.device_index or 0
         if device_types.memory(kind, index) is not None:
             if kind == "GPU" and not environment.force_tokens and _has_conditions(index):
-                from toolkit.passes.lower_flow import lower_flow
+                from toolkit.passes.partitioning.lower_flow import lower_flow
 
                 graph = lower_flow(graph, lambda node: _is_runnable(node, kind))
             graph = MemoryTypes(kind).apply(graph).graph

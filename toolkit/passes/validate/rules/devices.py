@@ -9,7 +9,7 @@ from toolkit.errors import GraphmillError
 from toolkit.graph.check import ERROR
 from toolkit.graph.device import DeviceSpec
 from toolkit.kernels.facts import has_kernel
-from toolkit.passes.colocation import group_nodes
+from toolkit.passes.placement.colocation import group_nodes
 from toolkit.passes.validate.finding import Severity
 from toolkit.passes.validate.registry import Problem, Rule, family
 from toolkit.passes.validate.subject import Body, Subject

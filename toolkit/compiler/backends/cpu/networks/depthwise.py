@@ -22,7 +22,7 @@ from toolkit.kernels.cpu.native.openmp import OPENMP
 from toolkit.kernels.cpu.native.panels import OperandForm
 from toolkit.kernels.cpu.onednn.library import openmp_symbols
 from toolkit.kernels.tensors import BF16, F32
-from toolkit.passes.operations import multiplications
+from toolkit.passes.measuring.operations import multiplications
 from toolkit.target.target import Target
 from toolkit.target.thresholds import DepthwiseThresholds
 

@@ -23,7 +23,7 @@ from toolkit.kernels.cpu.native.interpolation import Axes, algorithms, supports
 from toolkit.kernels.cpu.native.openmp import OPENMP
 from toolkit.kernels.cpu.onednn.library import openmp_symbols
 from toolkit.kernels.tensors import F32
-from toolkit.passes.operations import multiplications
+from toolkit.passes.measuring.operations import multiplications
 from toolkit.target.thresholds import WinogradThresholds
 
 _LARGEST = 1e30  # sums of such weights are finite

@@ -1,0 +1,1 @@
+"""Variables to constants, and back."""

@@ -1,0 +1,1 @@
+"""Functions, branches and loops: put in place, lowered, raised, hoisted."""

@@ -1,0 +1,1 @@
+"""Convolutions, products and norms: folded, fused, taken apart."""

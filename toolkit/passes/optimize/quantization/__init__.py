@@ -1,0 +1,1 @@
+"""Weights and operations in fewer bits."""

@@ -1,0 +1,1 @@
+"""What a graph can do without: nodes, checks, edges, attributes, inputs."""
