@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from toolkit.graph.graph import Graph
 from toolkit.graph.node import Node
-from toolkit.passes.partitioning.partitioning.partition import RECV_OPS, SEND_OPS
+from toolkit.passes.partitioning.partition import RECV_OPS, SEND_OPS
 from toolkit.passes.pruning.client_graph import feed_key, fetch_key
 from toolkit.runtime.steps.rendezvous import make_key
 
