@@ -12,7 +12,7 @@ import pytest
 
 from tests.compiler.attention.forms import numbers
 from tests.compiler.attention.test_forms import compared
-from toolkit.formats.model import read_model
+from toolkit.formats.models.model import read_model
 from toolkit.kernels.cuda.driver import choose
 from toolkit.kernels.cuda.driver.fake import FakeDriver
 
