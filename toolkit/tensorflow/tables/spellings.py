@@ -165,6 +165,13 @@ SEARCHED: dict[str, tuple[str, ...]] = {
     "contrib.layers.python.layers.encoders": ("contrib.layers",),
     "contrib.layers.python.layers.embedding_ops": ("contrib.layers",),
     "contrib.layers.python.layers.utils": ("contrib.layers.utils",), "contrib.slim.utils": ("contrib.layers.utils",),
+    # tf.contrib.slim holds the modules of tf.contrib.layers under their names, too
+    **{
+        f"contrib.slim.{module}": ("contrib.layers",)
+        for module in ("layers", "initializers", "regularizers", "normalization", "optimizers", "feature_column",
+                       "feature_column_ops", "embedding_ops", "encoders")
+    },
+    "contrib.slim.variables": ("",),
     "contrib.slim.python": (), "contrib.slim.python.slim": ("contrib.slim",), "contrib.slim.python.slim.nets": (),
     "contrib.slim.python.slim.data": (),
     **{
