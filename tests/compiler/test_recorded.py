@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -414,6 +415,26 @@ def test_where_memory_is_short_other_steps_give_back_what_they_recorded(threads:
         with ThreadPoolExecutor(threads) as pool:
             list(pool.map(work, [250_000 + 10 * k for k in range(threads)]))
     assert len({id(each) for each in replays}) > 6
+
+
+@pytest.mark.parametrize("after", range(4))
+@pytest.mark.parametrize("call", ["cuStreamSynchronize", "cuMemFree", "cuGraphLaunch"])
+def test_what_was_recorded_is_not_used_when_it_could_not_be_given_back(call: str, after: int) -> None:
+    with gm.Graph().as_default() as graph:
+        w = gm.Variable(X, use_resource=True)
+        y = ops.square(w.value()) * 2.0
+        start = gm.global_variables_initializer()
+    driver = FakeDriver()
+    with choose.using(driver), Session(graph, devices={"GPU": 1}) as session:
+        session.run(start)
+        for step in range(4):
+            for _ in range(3):
+                np.testing.assert_array_equal(session.run(y), np.square(X + step) * 2)
+            w.load(X + step + 1, session)  # it has to be recorded anew
+            driver.open(0).faults.arm(call, "CUDA_ERROR_INVALID_VALUE", after=after)
+            with contextlib.suppress(GraphmillError):
+                np.testing.assert_array_equal(session.run(y), np.square(X + step + 1) * 2)
+            driver.open(0).faults.armed.clear()
 
 
 def test_a_replay_that_is_interrupted_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:

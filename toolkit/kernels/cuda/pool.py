@@ -403,8 +403,8 @@ class Pool:
             return 0
         self._context.synchronize(self._stream)
         for address, first in unused:
+            self._context.free(address)  # where that is refused, the region stays
             self._forget(first)
-            self._context.free(address)
             del self._regions[address]
             self._budget.reserved -= self._sizes.pop(address)
         return sum(first.size for _, first in unused)

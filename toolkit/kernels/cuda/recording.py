@@ -33,9 +33,11 @@ class Recording:
 
     def close(self) -> None:
         """Give the graph back, and its memory when none of its tensors is alive."""
-        if self.graph is not None:
-            self._context.synchronize(self._stream)
-            self._context.free_graph(self.graph)
-            self.graph = None
-        if self.private is not None:
-            self.private.close()
+        graph, self.graph = self.graph, None
+        try:
+            if graph is not None:
+                self._context.synchronize(self._stream)
+                self._context.free_graph(graph)
+        finally:
+            if self.private is not None:
+                self.private.close()

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from typing import Any, TypeVar
 
 import numpy as np
@@ -205,8 +206,8 @@ class RecordedFunction:
         if self._on_device is not None and (results := self._on_device.replay(arguments)) is not None:
             return results
         if self._on_device is not None and self._on_device.prepares:
-            self._on_device.close()
-            self._on_device, self._prepares = None, True
+            self._prepares = True
+            self.close(self._on_device)
         if self._prepares:
             self._prepares = False
             return self._launched(arguments, running)
@@ -242,8 +243,8 @@ class RecordedFunction:
         if (results := self._replay(arguments)) is not None:
             return results
         if self._from_host is not None and self._from_host.prepares:
-            self._from_host.close()
-            self._from_host, self._prepares = None, True
+            self._prepares = True
+            self.close(self._from_host)
         if self._prepares or not self._runs or not _is_from_host(arguments, boundary):
             return None
         if not all(isinstance(arguments[position], _ARRAYS) for position in self._varying):
@@ -266,10 +267,10 @@ class RecordedFunction:
             return None
         results = graph.replay(arguments)
         if graph.is_undone:
-            graph.close()
             # the step is done again by the host, which tells how much memory the next recording wants
-            self._from_host, self._prepares = None, True
+            self._prepares = True
             self._recordings -= 1  # as it at least doubles, there are not many
+            self.close(graph)
         return results
 
     def _let_vary(self, arguments: Sequence[Any]) -> None:
@@ -299,9 +300,7 @@ class RecordedFunction:
 
     def _record(self, arguments: Sequence[Any], running: RunningStep) -> DeviceGraph | None:
         """The step as a graph; None where it is none, and the reason is noted."""
-        if self._on_device is not None:
-            self._on_device.close()
-            self._on_device = None
+        self.close(self._on_device)
         inputs: list[Any] = []
         for given in arguments:
             if isinstance(given, GpuArray):
@@ -316,9 +315,7 @@ class RecordedFunction:
 
     def _record_from_host(self, arguments: Sequence[Any], running: RunningStep, boundary: HostSide) -> None:
         """Likewise, with the copies from and to host memory."""
-        if self._from_host is not None:
-            self._from_host.close()
-            self._from_host = None
+        self.close(self._from_host)
         moved = [k for k, there in boundary.arguments.items() if there and arguments[k] is not DEAD]
         moved += self._varying
         fed = Fed(self._device, {k: np.asarray(arguments[k]) for k in moved}, AREA if self._draws else 0)
@@ -450,12 +447,16 @@ class RecordedFunction:
         finally:
             self._use.release()
 
-    def close(self) -> None:
-        """Give the graphs and their memory back."""
-        for graph in (self._on_device, self._from_host):
-            if graph is not None:
-                graph.close()
-        self._on_device = self._from_host = None
+    def close(self, *graphs: DeviceGraph | HostGraph | None) -> None:
+        """Give graphs and their memory back, all by default; whatever the driver says, none of them is used again."""
+        gone = [
+            each for each in (self._on_device, self._from_host) if each is not None and (each in graphs or not graphs)
+        ]
+        self._on_device = None if self._on_device in gone else self._on_device
+        self._from_host = None if self._from_host in gone else self._from_host
+        with ExitStack() as all_of_them:
+            for each in gone:
+                all_of_them.callback(each.close)
 
 
 def _is_of_host(result: Any) -> bool:
