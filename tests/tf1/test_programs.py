@@ -178,9 +178,13 @@ def test_numpy_has_the_names_that_it_had(tmp_path: Path) -> None:
         "import numpy as np\n"
         "print(np.zeros(2, np.int).dtype, np.zeros(2, np.float).dtype, np.ones(1, np.bool).dtype, np.object)\n"
         "print(np.NaN, np.Inf, np.float_ is np.float64, np.product([2, 3]), np.asscalar(np.array([4])))\n"
+        "print(np.asfarray([1, 2]).dtype, np.asfarray([1], np.float32).dtype, np.asfarray([1], np.int32).dtype)\n"
+        "print([len(kinds) for kinds in np.sctypes.values()], np.float32 in np.sctypes['float'])\n"
     )
     done = graphmill("python", str(tmp_path / "program.py"))
-    assert done.stdout == "int64 float64 bool <class 'object'>\nnan inf True 6 4\n", done.stderr
+    assert done.stdout == (
+        "int64 float64 bool <class 'object'>\nnan inf True 6 4\nfloat64 float32 float64\n[4, 4, 4, 3, 5] True\n"
+    ), done.stderr
     rows = tmp_path / "rows.py"
     rows.write_text("import numpy as np\nnp.array([[1], [2, 3]])\n")
     assert "write np.array(..., dtype=object)" in graphmill("python", str(rows)).stderr.splitlines()[-1]

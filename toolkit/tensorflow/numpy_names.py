@@ -18,12 +18,35 @@ _RENAMED = {
     "alltrue": "all", "sometrue": "any", "round_": "round", "row_stack": "vstack", "in1d": "isin",
     "cfloat": "complex128", "longfloat": "longdouble", "singlecomplex": "complex64", "trapz": "trapezoid",
 }  # fmt: skip
+
+
+def _kinds_of_scalars(np: Any) -> dict[str, list[type]]:
+    """Scalar types by their kind."""
+    return {
+        "int": [np.int8, np.int16, np.int32, np.int64],
+        "uint": [np.uint8, np.uint16, np.uint32, np.uint64],
+        "float": [np.float16, np.float32, np.float64, np.longdouble],
+        "complex": [np.complex64, np.complex128, np.clongdouble],
+        "others": [bool, object, bytes, str, np.void],
+    }
+
+
+def _as_floats(np: Any) -> Callable[..., Any]:
+    def asfarray(a: Any, dtype: Any = np.float64) -> Any:
+        """An array of a, of floats: integers become float64."""
+        return np.asarray(a, dtype if np.issubdtype(dtype, np.inexact) else np.float64)
+
+    return asfarray
+
+
 _MADE: dict[str, Callable[[Any], Any]] = {
     "NINF": lambda np: -np.inf,
     "PZERO": lambda np: 0.0,
     "NZERO": lambda np: -0.0,
     "asscalar": lambda np: np.ndarray.item,
     "rank": lambda np: np.ndim,
+    "sctypes": _kinds_of_scalars,
+    "asfarray": _as_floats,
 }
 
 
