@@ -26,6 +26,13 @@ HOMES: dict[str, str] = {
         contrib.tpu.CrossShardOptimizer contrib.tpu.InputPipelineConfig contrib.tpu.RunConfig=TPURunConfig
         contrib.tpu.TPUConfig contrib.tpu.TPUEstimator contrib.tpu.TPUEstimatorSpec
     """,
+    "toolkit.tensorflow.estimators.clustering": """
+        contrib.factorization.KMeansClustering estimator.experimental.KMeans=ExperimentalKMeans
+    """,
+    "toolkit.client.clustering.kmeans": """
+        contrib.factorization.KMeans contrib.factorization.COSINE_DISTANCE contrib.factorization.RANDOM_INIT
+        contrib.factorization.KMEANS_PLUS_PLUS_INIT contrib.factorization.SQUARED_EUCLIDEAN_DISTANCE
+    """,
     "toolkit.tensorflow.estimators.run_config": "estimator.RunConfig estimator.ModeKeys",
     "toolkit.tensorflow.estimators.spec": "estimator.EstimatorSpec",
     "toolkit.tensorflow.estimators.warm_starts": "estimator.WarmStartSettings",

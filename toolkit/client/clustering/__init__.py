@@ -1,0 +1,1 @@
+"""Points put into groups (tf.contrib.factorization)."""
