@@ -437,6 +437,24 @@ def test_what_was_recorded_is_not_used_when_it_could_not_be_given_back(call: str
             driver.open(0).faults.armed.clear()
 
 
+@pytest.mark.parametrize("call", ["cuStreamBeginCapture", "cuStreamEndCapture"])
+def test_a_recording_that_the_driver_does_not_end_is_left_alone(call: str) -> None:
+    """Its stream can not be waited for any more, nor need it be."""
+    with gm.Graph().as_default() as graph:
+        x = gm.placeholder(gm.float32, [None, 6])
+        y = ops.reverse_v2(ops.square(x), [1])
+    driver = FakeDriver()
+    with choose.using(driver), Session(graph, devices={"GPU": 1}) as session:
+        for rows in range(1, 5):
+            driver.open(0).faults.arm(call, "CUDA_ERROR_INVALID_VALUE")
+            for _ in range(4):
+                with contextlib.suppress(GraphmillError):
+                    session.run(y, {x: X[:rows]})
+            driver.open(0).faults.armed.clear()
+            for _ in range(2):
+                np.testing.assert_array_equal(session.run(y, {x: X[:rows]}), np.square(X[:rows, ::-1]))
+
+
 def test_a_replay_that_is_interrupted_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     with gm.Graph().as_default() as graph:
         w = gm.Variable(np.zeros(6, np.float32), use_resource=True)

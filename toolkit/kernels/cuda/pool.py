@@ -401,7 +401,8 @@ class Pool:
         ]  # fmt: skip
         if not unused:
             return 0
-        self._context.synchronize(self._stream)
+        # what was recorded is done in the stream of the pool that it is a part of
+        self._context.synchronize(self._stream if self._parent is None else self._parent._stream)
         for address, first in unused:
             self._context.free(address)  # where that is refused, the region stays
             self._forget(first)
