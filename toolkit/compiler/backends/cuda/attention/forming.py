@@ -243,7 +243,7 @@ class _Forming:
     ) -> tuple[Beside, Attention, Attention, list[FourStrides]] | None:  # fmt: skip
         """Masks, the attention that is wanted, the one that is launched and the strides of its tensors."""
         whole = relations.shape(self._softmax.output)
-        like = (*whole[-2:], *sizes)
+        like = (whole[-2], whole[-1], *sizes)
         in_rows = all(is_read_in_rows(axes) for axes, _ in tensors)
         masks = self._masks
         added = masks.added(scores, whole)
