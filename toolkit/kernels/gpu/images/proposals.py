@@ -17,7 +17,7 @@ from toolkit.kernels.cpu.native import functions
 from toolkit.kernels.cuda.device import device_of
 from toolkit.kernels.cuda.memory import GpuArray
 from toolkit.kernels.cuda.simt.builder import KernelBuilder
-from toolkit.kernels.cuda.simt.ir import SimtKernel
+from toolkit.kernels.cuda.simt.ir import SimtKernel, Value
 from toolkit.kernels.gpu.images.nms import suppressed
 from toolkit.kernels.gpu.primitives.indexing import BLOCK, blocks_for
 from toolkit.kernels.gpu.primitives.reduce_code import largest, smallest
@@ -41,7 +41,7 @@ def moved_kernel() -> SimtKernel:
         first = k.mul(i, k.number(4, "i64"))
         given = k.mul(k.add(k.mul(image, count), i), k.number(4, "i64"))
         about = k.mul(image, k.number(5, "i64"))
-        sides = []
+        sides = list[Value]()
         for axis in (0, 1):
             begin, end = (k.load(anchors, k.add(first, k.number(at, "i64"))) for at in (axis, axis + 2))
             step, growth = (k.load(deltas, k.add(given, k.number(at, "i64"))) for at in (axis, axis + 2))

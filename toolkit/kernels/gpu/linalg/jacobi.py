@@ -1,4 +1,5 @@
-"""SelfAdjointEigV2 and Svd of real matrices up to 1024 rows and columns, many at a time; larger ones are the CPU's."""
+"""SelfAdjointEigV2 and Svd of real matrices up to 1024 rows and columns, many at a time; larger ones are the CPU's, as
+are eigenvalues of complex ones."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ from toolkit.kernels.cuda.device import CudaDevice, device_of
 from toolkit.kernels.cuda.memory import GpuArray
 from toolkit.kernels.cuda.simt.ir import TYPES
 from toolkit.kernels.gpu.linalg import jacobi_kernels
-from toolkit.kernels.registry import Compute, KernelNode, kernel
+from toolkit.kernels.registry import COMPLEX, Compute, KernelNode, kernel
 
 _REAL = {"T": ["float", "double"]}
 
@@ -68,6 +69,12 @@ def self_adjoint_eig_v2(op: KernelNode) -> Compute:
         return [values, device.zeros((), x.dtype) if vectors is None else vectors]
 
     return compute
+
+
+@kernel("SelfAdjointEigV2", types={"T": COMPLEX}, device="GPU", label="simt")
+def complex_self_adjoint_eig(op: KernelNode) -> Compute:
+    """Of Hermitian matrices: the CPU's, through copies. The rotations are written for real numbers."""
+    return _large_by_cpu(op)
 
 
 @kernel("Svd", "BatchSvd", types=_REAL, device="GPU", label="simt")
