@@ -15,7 +15,7 @@ import pytest
 from tests import tolerance
 from toolkit import client as gm
 from toolkit.compiler.backends.cuda.recording.recorded import RecordedFunction
-from toolkit.errors import GraphmillError, InvalidArgumentError
+from toolkit.errors import GraphmillError, InvalidArgumentError, ResourceExhaustedError
 from toolkit.kernels.cuda.driver import choose
 from toolkit.kernels.cuda.driver.fake import FakeContext, FakeDriver
 from toolkit.kernels.cuda.libraries.precision import allow_tf32, is_tf32_allowed
@@ -453,6 +453,22 @@ def test_a_recording_that_the_driver_does_not_end_is_left_alone(call: str) -> No
             driver.open(0).faults.armed.clear()
             for _ in range(2):
                 np.testing.assert_array_equal(session.run(y, {x: X[:rows]}), np.square(X[:rows, ::-1]))
+
+
+def test_a_step_for_whose_recording_there_is_no_room_is_launched(monkeypatch: pytest.MonkeyPatch) -> None:
+    from toolkit.compiler.backends.cuda.recording import recorded
+
+    def refuse(*_: Any) -> None:
+        raise ResourceExhaustedError("there is no room")
+
+    monkeypatch.setattr(recorded, "Fed", refuse)
+    with gm.Graph().as_default() as graph:
+        x = gm.placeholder(gm.float32, [4, 6])
+        y = ops.square(x)
+    with Session(graph, devices={"GPU": 1}) as session:
+        for _ in range(3):
+            np.testing.assert_array_equal(session.run(y, {x: X}), np.square(X))
+        assert _refusals(session) == ["the step runs launch by launch, not as a CUDA graph: there is no room"]
 
 
 def test_a_replay_that_is_interrupted_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,7 @@ import pytest
 from tests import tolerance
 from toolkit import client as gm
 from toolkit.client.flow import functional_flow
-from toolkit.errors import InvalidArgumentError
+from toolkit.errors import InvalidArgumentError, ResourceExhaustedError
 from toolkit.graph import dtypes
 from toolkit.graph.node import Output
 from toolkit.kernels.cuda import settings
@@ -175,3 +175,15 @@ def test_a_loop_of_functions_runs_where_it_is_called(asked: str) -> None:
     with Session(graph, devices=ALL) as session:
         for _ in range(3):
             np.testing.assert_allclose(session.run(z, {x: X}), wanted, rtol=tolerance.gamma(30, np.dtype(np.float32)))
+
+
+def test_what_is_fed_and_finds_no_room_is_named() -> None:
+    with gm.Graph().as_default() as graph, graph.device("/device:GPU:0"):
+        x = gm.placeholder(gm.float32, [None], name="much")
+        y = ops.reverse_v2(x, [0])
+    with (
+        choose.using(FakeDriver(1, memory=1 << 20)),
+        Session(graph, devices={"CPU": 1, "GPU": 1}) as session,
+        pytest.raises(ResourceExhaustedError, match="node 'much': /device:GPU:0 has no room for 2000000 bytes"),
+    ):
+        session.run(y, {x: np.zeros(500_000, np.float32)})

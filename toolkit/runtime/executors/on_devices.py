@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +11,7 @@ import numpy as np
 from toolkit.compiler.backends.base import HostSide
 from toolkit.compiler.program import Program
 from toolkit.compiler.steps import Role
+from toolkit.errors import ResourceExhaustedError
 from toolkit.graph.device import DeviceSpec
 from toolkit.kernels.device_memory import CopiesLater, DeviceMemory
 from toolkit.kernels.facts import stays_on_host
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
     from toolkit.runtime.executors.choice import Executor
 
 _TENSORS = (np.ndarray, np.generic)
+#: the name of the node that stands for what is fed, around the name of the node that it is fed for
+_FED = re.compile(r"^_arg_(.*)_\d+_\d+$")
 
 
 class DeviceExecutor:
@@ -38,9 +42,11 @@ class DeviceExecutor:
         self._inner = inner
         self._memory = memory
         self._on_host: list[tuple[int, bool]] = []  # arguments, and whether they stay in host memory
+        self._names: dict[int, str] = {}  # of the arguments' nodes
         self._moved: list[int] = []  # results that may be in the device's memory
         for step in program.steps:
             if step.role is Role.ARG:
+                self._names[step.index] = step.node.name
                 self._on_host.append((step.index, stays_on_host(step.node, program.device_type, 0, output=True)))
             elif step.role is Role.RETVAL and not (dtype := step.node.input_types[0]).is_ref and dtype.kind not in "sr":
                 self._moved.append(step.index)
@@ -101,7 +107,10 @@ class DeviceExecutor:
     def _given(self, arguments: Sequence[Any]) -> list[Any]:
         given = list(arguments)
         for index, on_host in self._on_host:
-            given[index] = self._brought(given[index], to_host=on_host)
+            try:
+                given[index] = self._brought(given[index], to_host=on_host)
+            except ResourceExhaustedError as error:
+                raise error.at(node=_FED.sub(r"\1", self._names[index])) from None
         return given
 
     def _brought(self, value: Any, *, to_host: bool) -> Any:

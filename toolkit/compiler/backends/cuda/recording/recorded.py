@@ -304,7 +304,10 @@ class RecordedFunction:
         inputs: list[Any] = []
         for given in arguments:
             if isinstance(given, GpuArray):
-                inputs.append(self._device.copied(given))
+                try:
+                    inputs.append(self._device.copied(given))
+                except ResourceExhaustedError as error:  # the step itself may do with less
+                    return self._refuse(error.message)
             else:
                 inputs.append(np.array(given) if isinstance(given, _ARRAYS) else given)
         if (made := self._recorded(inputs, running, ())) is not None:
@@ -318,7 +321,10 @@ class RecordedFunction:
         self.close(self._from_host)
         moved = [k for k, there in boundary.arguments.items() if there and arguments[k] is not DEAD]
         moved += self._varying
-        fed = Fed(self._device, {k: np.asarray(arguments[k]) for k in moved}, AREA if self._draws else 0)
+        try:
+            fed = Fed(self._device, {k: np.asarray(arguments[k]) for k in moved}, AREA if self._draws else 0)
+        except ResourceExhaustedError as error:  # the step itself may do with less
+            return self._refuse(error.message)
         inputs: list[Any] = [None] * len(arguments)
         for position in boundary.arguments:
             given = arguments[position]
