@@ -76,3 +76,18 @@ def test_sizes_by_their_private_name() -> None:
 def test_none_as_a_name_is_the_name_of_the_op() -> None:
     with tf.Graph().as_default():
         assert [tf.constant(1.0, name=None).op.name for _ in range(2)] == ["Const", "Const_1"]
+
+
+def test_initializers_of_programs() -> None:
+    with importer.installed(), tf.Graph().as_default():
+        base = importlib.import_module("tensorflow.python.ops.init_ops").Initializer
+
+        class Halves(base):
+            def __call__(self, shape: Any, dtype: Any = None, partition_info: Any = None) -> Any:
+                return tf.fill(shape, 0.5)
+
+        assert isinstance(tf.zeros_initializer(), base)
+        w = tf.get_variable("w", [2], initializer=Halves())
+        with tf.Session() as session:
+            session.run(w.initializer)
+            assert session.run(w).tolist() == [0.5, 0.5]

@@ -22,6 +22,7 @@ HOMES: dict[str, str] = {
         python.training.moving_averages.assign_moving_average nn.rnn_cell._linear=linear contrib.rnn._linear=linear
         python.ops.rnn_cell_impl._linear=linear python.ops.rnn_cell._linear=linear
     """,
+    "toolkit.tensorflow.families.layers.initializers": "python.ops.init_ops.Initializer",
     "toolkit.tensorflow.families.platform.flags": "flags._FlagValues=begin_anew",
     "toolkit.tensorflow.families.train.monitored": "python.training.monitored_session._HookedSession=HookedSession",
     "toolkit.tensorflow.families.framework.graph_tools": """

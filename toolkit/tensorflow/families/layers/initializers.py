@@ -68,7 +68,9 @@ def plain(initializer: Any) -> Any:
     if isinstance(initializer, type) and issubclass(initializer, Initializer):
         made: Any = initializer
         initializer = made()
-    return initializer.plain if isinstance(initializer, Initializer) else initializer
+    if not isinstance(initializer, Initializer) or type(initializer).__call__ is not Initializer.__call__:
+        return initializer  # a subclass of a program's own says itself what it makes
+    return initializer.plain
 
 
 class zeros_initializer(Initializer):  # noqa: N801
