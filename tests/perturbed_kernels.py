@@ -16,8 +16,9 @@ import numpy as np
 
 from tests import rounding
 from toolkit.graph.node import Node
-from toolkit.kernels import registry, variables
+from toolkit.kernels import registry
 from toolkit.kernels.cpu.state.optimizers_dense import OPTIMIZERS
+from toolkit.kernels.resources import variables
 
 #: exponentials, logarithms, error functions and their kin are good to a few units
 _FUNCTION = 8.0

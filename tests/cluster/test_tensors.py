@@ -14,7 +14,7 @@ from toolkit.errors import InvalidArgumentError, UnimplementedError
 from toolkit.formats.arrays.tensor import to_array
 from toolkit.graph import dtypes
 from toolkit.kernels.context import DEAD
-from toolkit.kernels.handles import ResourceHandle
+from toolkit.kernels.resources.handles import ResourceHandle
 
 VALUES: list[Any] = [
     np.float32(3), np.arange(12, dtype=np.int64).reshape(3, 4), np.zeros((0, 3), np.float32), np.array(b"x", object),

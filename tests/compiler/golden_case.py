@@ -38,8 +38,8 @@ from toolkit.compiler.pipeline.passes import Compilation, Pass, Where
 from toolkit.compiler.settings import Settings
 from toolkit.graph import dtypes
 from toolkit.graph.shape import Shape
-from toolkit.kernels.handles import ResourceHandle
-from toolkit.kernels.variables import Variable
+from toolkit.kernels.resources.handles import ResourceHandle
+from toolkit.kernels.resources.variables import Variable
 from toolkit.target import rows
 
 #: those of processors and those of GPUs

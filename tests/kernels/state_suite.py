@@ -21,8 +21,8 @@ from toolkit.graph.shape import Shape
 from toolkit.kernels import device_types, registry
 from toolkit.kernels.context import RefVariable
 from toolkit.kernels.facts import input_in_host_memory
-from toolkit.kernels.handles import ResourceHandle
-from toolkit.kernels.variables import Variable
+from toolkit.kernels.resources.handles import ResourceHandle
+from toolkit.kernels.resources.variables import Variable
 
 
 @dataclass(frozen=True, eq=False)

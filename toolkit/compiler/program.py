@@ -15,11 +15,12 @@ from toolkit.graph.check import check_inputs
 from toolkit.graph.frames import StaticFrame, assign_frames
 from toolkit.graph.graph import Graph
 from toolkit.graph.node import CONTROL_FLOW_OPS, Node, Output
-from toolkit.kernels import device_types, variables
+from toolkit.kernels import device_types
 from toolkit.kernels.context import RefVariable
 from toolkit.kernels.device_memory import DeviceMemory
 from toolkit.kernels.facts import stays_on_host
 from toolkit.kernels.registry import Kind
+from toolkit.kernels.resources import variables
 from toolkit.policy.access import Access
 from toolkit.target.target import Target
 

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 from toolkit.compiler.unforeseen import told_of
 from toolkit.errors import FailedPreconditionError, GraphmillError, InternalError, OpError
 from toolkit.graph.node import ENTER_OPS, EXIT_OPS, MERGE_OPS, NEXT_ITERATION_OPS, SWITCH_OPS, Node
-from toolkit.kernels import variables
 from toolkit.kernels.context import RefVariable
 from toolkit.kernels.registry import Kind
+from toolkit.kernels.resources import variables
 from toolkit.limits.exhaustion import Alive
 
 

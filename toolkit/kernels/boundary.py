@@ -20,7 +20,7 @@ from toolkit.kernels.context import DEAD
 from toolkit.kernels.device_memory import DeviceMemory
 from toolkit.kernels.facts import stays_on_host
 from toolkit.kernels.registry import Compute, Kernel, KernelNode, Kind
-from toolkit.kernels.tensor_space import HOST, Composite, space_at
+from toolkit.kernels.resources.tensor_space import HOST, Composite, space_at
 from toolkit.kernels.types import Array
 
 _TENSORS = (np.ndarray, np.generic)

@@ -15,7 +15,7 @@ from toolkit.errors import CancelledError, GraphmillError, InternalError
 from toolkit.graph.device import DeviceSpec
 from toolkit.kernels.context import Done, StepContext
 from toolkit.kernels.registry import KernelNode
-from toolkit.kernels.tensor_space import TensorSpace, space_of
+from toolkit.kernels.resources.tensor_space import TensorSpace, space_of
 
 #: gives each member, all of which are there, what it gets
 Exchange = Callable[[Sequence["Member"]], Sequence[Any]]

@@ -28,7 +28,7 @@ class DeviceType:
     count: how many there are on this machine, raising UsageError where there are none; None: as many as are wanted.
     configure: takes what a session says about them.
     lists: the module whose `space` gives where the elements of lists are on the device with a number
-        (`toolkit.kernels.tensor_space`); "" for host memory.
+        (`toolkit.kernels.resources.tensor_space`); "" for host memory.
     is_derived: its kernels are made of those of another type, so that lists of kernels leave them out.
     """
 

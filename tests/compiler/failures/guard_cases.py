@@ -17,12 +17,12 @@ import numpy as np
 from toolkit import client as gm
 from toolkit.compiler.backends.cpu.elementwise import nests
 from toolkit.errors import GraphmillError
-from toolkit.kernels import variables
 from toolkit.kernels.cpu.memory import guard
 from toolkit.kernels.cpu.memory.addresses import address
 from toolkit.kernels.cpu.native import updates
 from toolkit.kernels.cpu.onednn import cached, memory
 from toolkit.kernels.cpu.onednn.primitive import Primitive
+from toolkit.kernels.resources import variables
 from toolkit.kernels.tensors import F32
 from toolkit.runtime.session import Session
 from toolkit.target import rows

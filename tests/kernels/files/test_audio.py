@@ -16,7 +16,7 @@ from hypothesis.extra import numpy as arrays
 
 from tests.kernels.op_suite import SAME, Case, check, run_ours, sample, suite
 from toolkit.errors import InvalidArgumentError
-from toolkit.kernels import wav
+from toolkit.kernels.encodings import wav
 
 pytestmark = pytest.mark.tensorflow
 

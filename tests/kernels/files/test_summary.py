@@ -103,7 +103,7 @@ def pixels_of(png: bytes) -> Any:
 def test_writer(tmp_path: Path, tf: ModuleType) -> None:
     """An event file written by the writer ops is read by TensorFlow."""
     from tests.kernels.step import FakeStep
-    from toolkit.kernels.handles import ResourceHandle
+    from toolkit.kernels.resources.handles import ResourceHandle
 
     step = FakeStep()
     handle = ResourceHandle("", "w", "SummaryWriter")

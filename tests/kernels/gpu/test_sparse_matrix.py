@@ -13,8 +13,8 @@ from tests.kernels.op_suite import Case, compare, from_device, outcome, run_ours
 from toolkit import Session
 from toolkit import client as gm
 from toolkit.kernels import device_types
-from toolkit.kernels.sparse_matrix import CsrMatrix
-from toolkit.kernels.tensor_space import space_at
+from toolkit.kernels.resources.sparse_matrix import CsrMatrix
+from toolkit.kernels.resources.tensor_space import space_at
 
 TYPES = ("float32", "float64", "complex64", "complex128")
 SHAPES = ((4, 5), (2, 4, 5), (1, 1), (3, 0), (0, 3), (0, 2, 3), (2, 0, 3), (3, 40, 7))

@@ -13,11 +13,12 @@ from toolkit.errors import FailedPreconditionError, InvalidArgumentError
 from toolkit.graph import dtypes
 from toolkit.graph.graph import Graph
 from toolkit.graph.shape import Shape
-from toolkit.kernels import registry, variables
+from toolkit.kernels import registry
 from toolkit.kernels.cuda.device import device
 from toolkit.kernels.gpu.state import cells
-from toolkit.kernels.handles import ResourceHandle
-from toolkit.kernels.variables import Variable, make_ref_variable
+from toolkit.kernels.resources import variables
+from toolkit.kernels.resources.handles import ResourceHandle
+from toolkit.kernels.resources.variables import Variable, make_ref_variable
 from toolkit.runtime.session import Session
 
 X = np.arange(6, dtype=np.float32).reshape(2, 3)

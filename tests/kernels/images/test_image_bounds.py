@@ -14,9 +14,9 @@ import pytest
 
 from toolkit.errors import InvalidArgumentError
 from toolkit.formats import bounds
-from toolkit.kernels import wav
 from toolkit.kernels.cpu.images import files as image_files
 from toolkit.kernels.cpu.images import png as image_png
+from toolkit.kernels.encodings import wav
 
 
 @pytest.fixture(autouse=True)

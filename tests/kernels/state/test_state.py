@@ -211,8 +211,8 @@ def test_large_tables_are_changed_in_place() -> None:
 
     from toolkit.graph import dtypes
     from toolkit.graph.shape import Shape
-    from toolkit.kernels import variables
     from toolkit.kernels.context import RefVariable
+    from toolkit.kernels.resources import variables
 
     cell = RefVariable("table", dtypes.float32, Shape([4]), threading.RLock())
     cell.value = np.zeros(4, np.float32)
@@ -226,7 +226,7 @@ def test_large_tables_are_changed_in_place() -> None:
 
 
 def test_what_is_donated_is_taken_only_from_a_sole_owner() -> None:
-    from toolkit.kernels.variables import Donated, owned
+    from toolkit.kernels.resources.variables import Donated, owned
 
     def address(array: Any) -> int:
         return array.ctypes.data

@@ -12,7 +12,7 @@ from tests.kernels.graph_suite import check_graph
 from tests.kernels.op_suite import Case, check, compare, run_ours, sample
 from tests.kernels.step import FakeStep
 from toolkit.errors import GivenUpError
-from toolkit.kernels.handles import ResourceHandle
+from toolkit.kernels.resources.handles import ResourceHandle
 
 pytestmark = pytest.mark.tensorflow
 
@@ -148,7 +148,7 @@ def test_convolution_gradients_from_tensors() -> None:
 def test_reading_several_variables() -> None:
     from toolkit.graph import dtypes
     from toolkit.graph.shape import Shape
-    from toolkit.kernels.variables import Variable
+    from toolkit.kernels.resources.variables import Variable
 
     step = FakeStep()
     handles: list[ResourceHandle] = []

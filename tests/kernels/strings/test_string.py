@@ -290,7 +290,7 @@ def test_hash_any_bytes(text: list[bytes], tf: ModuleType) -> None:
 
 def test_an_installation_without_its_regular_expressions(monkeypatch: pytest.MonkeyPatch) -> None:
     from toolkit.errors import GraphmillError
-    from toolkit.kernels.regular import compile_pattern
+    from toolkit.kernels.encodings.regular import compile_pattern
 
     monkeypatch.setitem(sys.modules, "re2", None)
     with pytest.raises(GraphmillError, match="the installation is broken: google-re2") as raised:

@@ -9,7 +9,7 @@ from toolkit.compiler.program import Program
 from toolkit.errors import AbortedError, InvalidArgumentError, NotFoundError
 from toolkit.graph import dtypes
 from toolkit.graph.graph import Graph
-from toolkit.kernels.hashing import hash64, hash_all
+from toolkit.kernels.encodings.hashing import hash64, hash_all
 from toolkit.runtime.executors.dataflow import FrameState, IterationState, lay_out
 from toolkit.runtime.steps.rendezvous import LocalRendezvous, Receiver
 from toolkit.runtime.workers.peers import PeerRendezvous

@@ -15,7 +15,7 @@ from tests.runtime.executors.test_segments import FIRST, SECOND, TASKS, X, by_to
 from toolkit import client as gm
 from toolkit.errors import CancelledError, FailedPreconditionError, InvalidArgumentError
 from toolkit.graph.graph import Graph
-from toolkit.kernels.variables import RefVariable, Variable
+from toolkit.kernels.resources.variables import RefVariable, Variable
 from toolkit.runtime.executors import scheduled
 from toolkit.runtime.probes.trace import TraceProbe
 from toolkit.runtime.session import Session

@@ -23,7 +23,7 @@ from toolkit.client.metagraphs.export import to_meta_graph
 from toolkit.client.train.adam_relatives import AdaMax
 from toolkit.client.train.by_sign import AddSign, PowerSign
 from toolkit.graph.metagraph import MetaGraph
-from toolkit.kernels.variables import read
+from toolkit.kernels.resources.variables import read
 from toolkit.runtime.saving.saver import Saver, put, variable_cells
 from toolkit.runtime.session import Session
 

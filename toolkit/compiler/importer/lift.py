@@ -46,11 +46,11 @@ from toolkit.compiler.signatures import FunctionTypes
 from toolkit.compiler.steps import Role, Step, as_outputs
 from toolkit.errors import GraphmillError
 from toolkit.graph.attrs import FuncRef
-from toolkit.kernels import variables
 from toolkit.kernels.context import DEAD, RefVariable
 from toolkit.kernels.facts import COPIES
-from toolkit.kernels.handles import ResourceHandle
 from toolkit.kernels.registry import Kind
+from toolkit.kernels.resources import variables
+from toolkit.kernels.resources.handles import ResourceHandle
 
 _MAX_DEPTH = 32  # of calls put in each other's place; recursion goes through the call kernel beyond that
 _MAX_OPERATIONS = 100_000  # of a block: calls stay calls beyond that

@@ -18,7 +18,7 @@ from toolkit.compiler.steps import Role, Step
 from toolkit.graph.partitioned import RECV_OPS
 from toolkit.kernels.context import DEAD, RefVariable
 from toolkit.kernels.registry import Kind
-from toolkit.kernels.variables import read
+from toolkit.kernels.resources.variables import read
 
 _ROLES = frozenset(
     {Role.ARG, Role.CONSTANT, Role.KERNEL, Role.MERGE, Role.RETVAL, Role.SEGMENT, Role.SEND, Role.SWITCH, Role.TRIGGER}

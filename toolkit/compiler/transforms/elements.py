@@ -15,8 +15,8 @@ from toolkit.compiler.ir.operation import Operation
 from toolkit.compiler.ir.operations.elementwise import Activation
 from toolkit.compiler.ir.post_ops import Apply, BinaryFunction, Combine, PostOp, UnaryFunction
 from toolkit.compiler.ir.value import Value
+from toolkit.kernels.resources.variables import on_host
 from toolkit.kernels.tensors import F32, row_major
-from toolkit.kernels.variables import on_host
 
 #: what oneDNN computes without heed to NaN: not for programs that train, which must notice one
 SWALLOW_NAN = frozenset(op for op, row in ELEMENTWISE.items() if row.hides_nan)

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import math
 
-from toolkit.kernels import wav
 from toolkit.kernels.cpu.common import np, require, shape_text
+from toolkit.kernels.encodings import wav
 from toolkit.kernels.registry import Compute, KernelNode, kernel, simple
 from toolkit.kernels.types import Array
 

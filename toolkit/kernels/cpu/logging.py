@@ -14,8 +14,8 @@ from toolkit.errors import GivenUpError, InvalidArgumentError
 from toolkit.kernels.context import StepContext
 from toolkit.kernels.cpu.common import np, require, shape_text
 from toolkit.kernels.cpu.files.file_io import file_error
+from toolkit.kernels.encodings.text import summarize
 from toolkit.kernels.registry import Compute, KernelNode, Kind, kernel
-from toolkit.kernels.text import summarize
 from toolkit.kernels.types import Array
 from toolkit.policy.outside import Reach
 from toolkit.printable import printable

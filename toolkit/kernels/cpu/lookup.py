@@ -12,9 +12,9 @@ from toolkit.errors import InvalidArgumentError
 from toolkit.graph.shape import SCALAR, Shape
 from toolkit.kernels.context import StepContext
 from toolkit.kernels.cpu.common import np, require, require_scalar, shape_text
-from toolkit.kernels.handles import ResourceHandle, lookup, resource_name, string_handle
 from toolkit.kernels.registry import Compute, KernelNode, Kind, kernel
-from toolkit.kernels.tables import LINE_NUMBER, WHOLE_LINE, LookupTable, pairs_from_file, rows_of
+from toolkit.kernels.resources.handles import ResourceHandle, lookup, resource_name, string_handle
+from toolkit.kernels.resources.tables import LINE_NUMBER, WHOLE_LINE, LookupTable, pairs_from_file, rows_of
 from toolkit.kernels.types import Array
 
 

@@ -15,9 +15,9 @@ from toolkit.graph import dtypes
 from toolkit.kernels.context import StepContext
 from toolkit.kernels.cpu.common import integer, np, require, require_scalar, shape_text
 from toolkit.kernels.cpu.strings.basic import scalar
-from toolkit.kernels.handles import ResourceHandle, handle_name, lookup
+from toolkit.kernels.encodings.summaries import Summary, add_audio, add_images, add_tensor, histogram
 from toolkit.kernels.registry import REAL, Compute, KernelNode, Kind, kernel
-from toolkit.kernels.summaries import Summary, add_audio, add_images, add_tensor, histogram
+from toolkit.kernels.resources.handles import ResourceHandle, handle_name, lookup
 from toolkit.kernels.types import Array
 from toolkit.policy.outside import Reach
 

@@ -19,8 +19,8 @@ from google.protobuf.message import DecodeError
 from toolkit.errors import FailedPreconditionError, InvalidArgumentError
 from toolkit.graph.attrs import FuncRef
 from toolkit.kernels import registry
-from toolkit.kernels.handles import ResourceHandle
 from toolkit.kernels.registry import Compute, Factory, KernelNode
+from toolkit.kernels.resources.handles import ResourceHandle
 
 #: what stands for a number that is chosen while a pipeline runs
 _AUTOTUNE = -1

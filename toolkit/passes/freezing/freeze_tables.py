@@ -193,7 +193,7 @@ class _Search:
 
     def _contents(self, fill: _Fill, table: Node) -> tuple[Any, Any]:
         """The keys and values that the lines of a file are."""
-        from toolkit.kernels.tables import LookupTable, pairs_from_file
+        from toolkit.kernels.resources.tables import LookupTable, pairs_from_file
         from toolkit.policy.access import Access, Files
         from toolkit.policy.rules import Policy
 

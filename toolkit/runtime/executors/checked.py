@@ -13,7 +13,7 @@ from toolkit.compiler.steps import Role
 from toolkit.errors import InvalidArgumentError
 from toolkit.graph.node import Node
 from toolkit.kernels.context import RefVariable
-from toolkit.kernels.variables import Cell, Variable
+from toolkit.kernels.resources.variables import Cell, Variable
 from toolkit.runtime.executors.tokens import TokenExecutor
 from toolkit.runtime.probes.base import Probe
 from toolkit.runtime.probes.numerics import statistics

@@ -244,6 +244,6 @@ def _combined(first: int, second: int) -> int:
 @functools.cache
 def _hashed(name: str) -> int:
     """TensorFlow's Hash64 of a frame's name."""
-    from toolkit.kernels.hashing import hash64, hash_all
+    from toolkit.kernels.encodings.hashing import hash64, hash_all
 
     return int(hash_all([name.encode()], hash64)[0])

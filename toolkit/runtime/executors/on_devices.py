@@ -15,7 +15,7 @@ from toolkit.errors import ResourceExhaustedError
 from toolkit.graph.device import DeviceSpec
 from toolkit.kernels.device_memory import CopiesLater, DeviceMemory
 from toolkit.kernels.facts import stays_on_host
-from toolkit.kernels.tensor_space import HOST, Composite, space_at
+from toolkit.kernels.resources.tensor_space import HOST, Composite, space_at
 from toolkit.runtime.executors.planned import CompiledExecutor
 from toolkit.runtime.steps.step import DeviceStep
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from toolkit.errors import GraphmillError, UsageError
 from toolkit.formats import bundle
 from toolkit.graph.metagraph import MetaGraph
-from toolkit.kernels import variables
+from toolkit.kernels.resources import variables
 from toolkit.policy.rules import Policy
 from toolkit.runtime.saving.saver import Saver, variable_cells
 from toolkit.runtime.session import Session

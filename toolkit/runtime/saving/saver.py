@@ -26,8 +26,8 @@ from toolkit.graph.graph import Graph
 from toolkit.graph.metagraph import GraphKeys, MetaGraph
 from toolkit.graph.node import Node
 from toolkit.graph.shape import Shape
-from toolkit.kernels import variables
 from toolkit.kernels.context import RefVariable
+from toolkit.kernels.resources import variables
 from toolkit.kernels.types import Array
 from toolkit.runtime.session import Session
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from toolkit.errors import AbortedError, OpError
-from toolkit.kernels.variables import RefVariable, read
+from toolkit.kernels.resources.variables import RefVariable, read
 
 Receiver = Callable[[Any, bool, BaseException | None], None]
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 from toolkit.errors import CancelledError
 from toolkit.forks import held_over_forks
 from toolkit.kernels.context import RefVariable
-from toolkit.kernels.variables import Variable, on_host
+from toolkit.kernels.resources.variables import Variable, on_host
 from toolkit.runtime.executors.inter_op import InterOpPool
 from toolkit.runtime.probes.base import Manner, Probe, manner_of
 from toolkit.runtime.steps.cancellation import CancellationManager

@@ -11,8 +11,8 @@ from toolkit.formats.node_tables.frames import TableFrames, find_frames
 from toolkit.formats.node_tables.order import in_order
 from toolkit.formats.node_tables.table import NodeTable
 from toolkit.graph.graph import Graph
-from toolkit.kernels import variables
 from toolkit.kernels.registry import Kind, NamedCompute
+from toolkit.kernels.resources import variables
 
 Compute = Callable[..., Any]
 

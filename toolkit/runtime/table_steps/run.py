@@ -19,9 +19,9 @@ from toolkit.compiler.importer.effects import named_functions
 from toolkit.errors import CancelledError
 from toolkit.formats.node_tables.columns import ints
 from toolkit.graph.garbage import no_collection
-from toolkit.kernels import variables
 from toolkit.kernels.context import DEAD, RefVariable
-from toolkit.kernels.variables import Variable
+from toolkit.kernels.resources import variables
+from toolkit.kernels.resources.variables import Variable
 from toolkit.runtime.executors.once import KNOWN_BYTES, MADE_BYTES, TIMES, TooMuchError, is_pure
 from toolkit.runtime.executors.switching import merge, switch
 from toolkit.runtime.steps.step import DeviceStep

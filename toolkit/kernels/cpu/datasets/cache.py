@@ -23,8 +23,8 @@ from toolkit.kernels.context import StepContext
 from toolkit.kernels.cpu.common import require_scalar
 from toolkit.kernels.datasets.base import Dataset, Element, Next, Run, a_dataset
 from toolkit.kernels.datasets.options import kernel, simple
-from toolkit.kernels.handles import ResourceHandle
 from toolkit.kernels.registry import Compute, KernelNode, Kind
+from toolkit.kernels.resources.handles import ResourceHandle
 from toolkit.kernels.types import Array
 from toolkit.policy.outside import Reach
 

@@ -13,8 +13,8 @@ from toolkit.kernels.cpu.common import require_scalar
 from toolkit.kernels.cpu.lists.tensor_map import Optional
 from toolkit.kernels.datasets.base import Element, a_dataset
 from toolkit.kernels.datasets.iterator import Iterator
-from toolkit.kernels.handles import ResourceHandle, lookup, resource_name
 from toolkit.kernels.registry import Compute, KernelNode, Kind, kernel, simple
+from toolkit.kernels.resources.handles import ResourceHandle, lookup, resource_name
 from toolkit.kernels.types import Array
 
 _KIND = "Iterator"

@@ -11,9 +11,9 @@ from toolkit.kernels.cpu.datasets.source import seeds_of
 from toolkit.kernels.datasets.base import INFINITE, Dataset, Element, Next, Run, a_dataset
 from toolkit.kernels.datasets.options import kernel
 from toolkit.kernels.datasets.seeds import NoSeedGenerator, SeedGenerator
-from toolkit.kernels.handles import ResourceHandle
 from toolkit.kernels.random.philox import Philox, WordStream
 from toolkit.kernels.registry import Compute, KernelNode, Kind
+from toolkit.kernels.resources.handles import ResourceHandle
 from toolkit.kernels.types import Array
 
 

@@ -12,9 +12,9 @@ from toolkit.kernels.context import StepContext
 from toolkit.kernels.cpu.common import require, text
 from toolkit.kernels.cpu.files.file_io import file_error
 from toolkit.kernels.datasets.base import Run, a_dataset
-from toolkit.kernels.handles import lookup
 from toolkit.kernels.registry import Compute, KernelNode, Kind, kernel
-from toolkit.kernels.tables import LookupTable
+from toolkit.kernels.resources.handles import lookup
+from toolkit.kernels.resources.tables import LookupTable
 from toolkit.kernels.types import Array
 
 

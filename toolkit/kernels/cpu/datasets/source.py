@@ -15,11 +15,18 @@ from toolkit.kernels.cpu.files.file_io import all_matching
 from toolkit.kernels.datasets.base import INFINITE, UNKNOWN, Dataset, Element, Next, Run
 from toolkit.kernels.datasets.options import kernel, simple
 from toolkit.kernels.datasets.seeds import NoSeedGenerator, SeedGenerator
-from toolkit.kernels.handles import ResourceHandle
 from toolkit.kernels.queues.elements import own, own_row
 from toolkit.kernels.random.philox import WordStream
-from toolkit.kernels.records import Record, check_compression, fixed_records, read_bytes, text_lines, tf_records
 from toolkit.kernels.registry import Compute, KernelNode, Kind
+from toolkit.kernels.resources.handles import ResourceHandle
+from toolkit.kernels.resources.records import (
+    Record,
+    check_compression,
+    fixed_records,
+    read_bytes,
+    text_lines,
+    tf_records,
+)
 from toolkit.kernels.types import Array
 
 

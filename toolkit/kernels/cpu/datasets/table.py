@@ -22,8 +22,8 @@ from toolkit.kernels.cpu.files.parsing import parse_example_v2
 from toolkit.kernels.cpu.lists.ragged import RaggedVariant
 from toolkit.kernels.datasets.base import Dataset, Element, Next, Run, a_dataset
 from toolkit.kernels.datasets.options import kernel
-from toolkit.kernels.records import check_compression, read_bytes
 from toolkit.kernels.registry import Compute, KernelNode, Kind
+from toolkit.kernels.resources.records import check_compression, read_bytes
 from toolkit.kernels.types import Array
 from toolkit.policy.outside import Reach
 

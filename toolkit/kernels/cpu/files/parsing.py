@@ -10,9 +10,9 @@ from typing import Any
 
 from schemas import example_pb2
 from toolkit.errors import InvalidArgumentError
-from toolkit.kernels import examples
 from toolkit.kernels.cpu.common import np, require, shape_text, text, texts
-from toolkit.kernels.examples import Dense, Ragged, Sparse, Wanted, parse_message
+from toolkit.kernels.encodings import examples
+from toolkit.kernels.encodings.examples import Dense, Ragged, Sparse, Wanted, parse_message
 from toolkit.kernels.registry import Compute, KernelNode, kernel
 from toolkit.kernels.types import Array
 

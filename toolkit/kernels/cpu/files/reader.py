@@ -9,11 +9,18 @@ import numpy as np
 
 from toolkit.kernels.context import Done, StepContext
 from toolkit.kernels.cpu.common import require, require_scalar
-from toolkit.kernels.handles import ResourceHandle, lookup, resource_name, string_handle
 from toolkit.kernels.queues.base import QueueResource
-from toolkit.kernels.readers import Reader
-from toolkit.kernels.records import Record, check_compression, fixed_records, read_bytes, text_lines, tf_records
 from toolkit.kernels.registry import Compute, KernelNode, Kind, kernel
+from toolkit.kernels.resources.handles import ResourceHandle, lookup, resource_name, string_handle
+from toolkit.kernels.resources.readers import Reader
+from toolkit.kernels.resources.records import (
+    Record,
+    check_compression,
+    fixed_records,
+    read_bytes,
+    text_lines,
+    tf_records,
+)
 from toolkit.kernels.types import Array
 
 

@@ -18,11 +18,11 @@ from toolkit.graph.shape import Shape
 from toolkit.kernels.context import RefVariable, StepContext
 from toolkit.kernels.cpu.arrays.shape import checked_shape
 from toolkit.kernels.cpu.common import integer, np, require, shape_text
-from toolkit.kernels.handles import ResourceHandle, handle_names, string_handle
 from toolkit.kernels.registry import Compute, KernelNode, Kind, kernel
-from toolkit.kernels.stack import Stack
-from toolkit.kernels.tensor_array import TensorArray
-from toolkit.kernels.tensor_space import shape_of, space_of
+from toolkit.kernels.resources.handles import ResourceHandle, handle_names, string_handle
+from toolkit.kernels.resources.stack import Stack
+from toolkit.kernels.resources.tensor_array import TensorArray
+from toolkit.kernels.resources.tensor_space import shape_of, space_of
 from toolkit.kernels.types import Array
 
 _ARRAYS, _STACKS = "_tensor_arrays", "_stacks"

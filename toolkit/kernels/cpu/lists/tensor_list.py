@@ -1,4 +1,4 @@
-"""Tensor lists: the growing arrays of functional loops (variants; see toolkit.kernels.tensor_list)."""
+"""Tensor lists: the growing arrays of functional loops (variants; see toolkit.kernels.resources.tensor_list)."""
 
 # numpy's overloads answer arrays typed Any with Unknown
 # pyright: reportUnknownVariableType=false, reportUnknownMemberType=false, reportUnknownArgumentType=false
@@ -13,9 +13,9 @@ from toolkit.errors import InvalidArgumentError
 from toolkit.graph.shape import UNKNOWN, Shape
 from toolkit.kernels.cpu.common import integer, np, require, shape_text
 from toolkit.kernels.registry import Compute, KernelNode, kernel, simple
-from toolkit.kernels.slots import empty_slots
-from toolkit.kernels.tensor_list import TensorList, admits, merged
-from toolkit.kernels.tensor_space import HOST, shape_of, space_of
+from toolkit.kernels.resources.slots import empty_slots
+from toolkit.kernels.resources.tensor_list import TensorList, admits, merged
+from toolkit.kernels.resources.tensor_space import HOST, shape_of, space_of
 from toolkit.kernels.types import Array
 
 

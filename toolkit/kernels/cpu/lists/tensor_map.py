@@ -7,7 +7,7 @@ from typing import Any
 from toolkit.errors import InvalidArgumentError
 from toolkit.kernels.cpu.common import np
 from toolkit.kernels.registry import Compute, KernelNode, kernel, simple
-from toolkit.kernels.tensor_list import TensorMap
+from toolkit.kernels.resources.tensor_list import TensorMap
 from toolkit.kernels.types import Array
 
 

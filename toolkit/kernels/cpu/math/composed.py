@@ -12,7 +12,7 @@ from toolkit.graph import dtypes
 from toolkit.graph.dtypes import DType
 from toolkit.kernels import registry
 from toolkit.kernels.cpu.common import np
-from toolkit.kernels.hashing import fingerprint64, hash_all
+from toolkit.kernels.encodings.hashing import fingerprint64, hash_all
 from toolkit.kernels.registry import INTEGER, UNSIGNED, Compute, Kernel, KernelNode, kernel
 from toolkit.kernels.types import Array
 

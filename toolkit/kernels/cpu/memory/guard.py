@@ -222,7 +222,7 @@ def _nearest(pieces: Sequence[Piece], at: int) -> Piece:
 
 def _name(block: zones.Allocation) -> str:
     """What lies in a block: a variable's value, or nobody knows."""
-    from toolkit.kernels.variables import Cell
+    from toolkit.kernels.resources.variables import Cell
 
     for thing in gc.get_objects():
         if isinstance(thing, Cell) and isinstance(thing.value, np.ndarray) and _place(thing.value) == block.start:

@@ -10,10 +10,10 @@ from toolkit.errors import InvalidArgumentError
 from toolkit.graph.dtypes import DType
 from toolkit.kernels.context import Done, StepContext
 from toolkit.kernels.cpu.common import require, require_scalar, require_vector
-from toolkit.kernels.handles import lookup, resource_name, string_handle
 from toolkit.kernels.queues.barrier import Barrier
 from toolkit.kernels.queues.elements import whole_shapes
 from toolkit.kernels.registry import Compute, KernelNode, Kind, kernel
+from toolkit.kernels.resources.handles import lookup, resource_name, string_handle
 from toolkit.kernels.types import Array
 
 

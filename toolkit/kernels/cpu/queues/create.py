@@ -11,11 +11,11 @@ from toolkit.graph.dtypes import DType
 from toolkit.graph.shape import Shape
 from toolkit.kernels.context import StepContext
 from toolkit.kernels.cpu.common import require
-from toolkit.kernels.handles import ResourceHandle, handle_names, resource_name, string_handle
 from toolkit.kernels.queues.base import UNBOUNDED, QueueResource
 from toolkit.kernels.queues.elements import whole_shapes
 from toolkit.kernels.queues.kinds import PaddingFIFOQueue, PriorityQueue, RandomShuffleQueue
 from toolkit.kernels.registry import Compute, KernelNode, Kind, kernel
+from toolkit.kernels.resources.handles import ResourceHandle, handle_names, resource_name, string_handle
 
 
 def _plain(kind: type[QueueResource]) -> Callable[[KernelNode], Callable[[], QueueResource]]:

@@ -11,9 +11,9 @@ from toolkit.errors import InvalidArgumentError
 from toolkit.graph.dtypes import DType
 from toolkit.kernels.context import Done, StepContext
 from toolkit.kernels.cpu.common import require, require_scalar
-from toolkit.kernels.handles import lookup
 from toolkit.kernels.queues.base import QueueResource
 from toolkit.kernels.registry import Compute, KernelNode, Kind, kernel
+from toolkit.kernels.resources.handles import lookup
 from toolkit.kernels.types import Array
 
 

@@ -10,9 +10,9 @@ import numpy as np
 from toolkit.kernels.context import Done, StepContext
 from toolkit.kernels.cpu.common import integer, require_scalar, require_vector, to_ints
 from toolkit.kernels.device_memory import DeviceArray
-from toolkit.kernels.handles import resource_name
 from toolkit.kernels.queues.staging import StagingArea, StagingMap
 from toolkit.kernels.registry import Compute, KernelNode, Kind, kernel
+from toolkit.kernels.resources.handles import resource_name
 from toolkit.kernels.types import Array
 
 

@@ -12,13 +12,13 @@ from typing import Any
 
 from toolkit.errors import InvalidArgumentError, UnimplementedError
 from toolkit.graph import dtypes
-from toolkit.kernels import variables
 from toolkit.kernels.context import StepContext
 from toolkit.kernels.cpu.common import integer, np, shape_text
 from toolkit.kernels.cpu.random.basic import FILLS, RESERVED, check_bounds, fill_integers, output_shape
 from toolkit.kernels.cpu.random.stateless import is_philox
 from toolkit.kernels.random.philox import Philox
 from toolkit.kernels.registry import FLOATING, Compute, KernelNode, Kind, kernel
+from toolkit.kernels.resources import variables
 from toolkit.kernels.types import Array
 
 _U64 = (1 << 64) - 1

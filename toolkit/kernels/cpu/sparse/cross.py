@@ -14,7 +14,7 @@ from typing import Any
 
 from toolkit.graph import dtypes
 from toolkit.kernels.cpu.common import flag, integer, np, require, shape_text
-from toolkit.kernels.hashing import concatenated64, fingerprint64, hash_all, siphash24
+from toolkit.kernels.encodings.hashing import concatenated64, fingerprint64, hash_all, siphash24
 from toolkit.kernels.registry import Compute, KernelNode, kernel
 from toolkit.kernels.types import Array
 

@@ -14,7 +14,7 @@ from toolkit.kernels.cpu.common import np, require, require_scalar, shape_text, 
 from toolkit.kernels.cpu.sparse.basic import check_bounds
 from toolkit.kernels.cpu.sparse.forms import check_sparse
 from toolkit.kernels.registry import Compute, KernelNode, kernel, simple
-from toolkit.kernels.sparse_matrix import CsrMatrix, matrix_of, matrix_shape
+from toolkit.kernels.resources.sparse_matrix import CsrMatrix, matrix_of, matrix_shape
 from toolkit.kernels.types import Array
 
 

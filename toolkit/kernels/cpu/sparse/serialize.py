@@ -14,8 +14,8 @@ from toolkit.kernels.context import StepContext
 from toolkit.kernels.cpu.common import np, require, require_vector, shape_text
 from toolkit.kernels.cpu.sparse.basic import check_order
 from toolkit.kernels.cpu.sparse.forms import check_countable, check_sparse
-from toolkit.kernels.handles import resource_name
 from toolkit.kernels.registry import Compute, KernelNode, Kind, kernel
+from toolkit.kernels.resources.handles import resource_name
 from toolkit.kernels.types import Array
 
 Triple = tuple[Array, Array, Array]

@@ -11,9 +11,9 @@ from toolkit.graph.dtypes import DType
 from toolkit.graph.shape import Shape
 from toolkit.kernels.context import Done, StepContext
 from toolkit.kernels.cpu.common import integer, require, require_scalar
-from toolkit.kernels.handles import ResourceHandle, lookup, resource_name, string_handle
 from toolkit.kernels.queues.accumulators import Accumulator, DenseAccumulator, SparseAccumulator
 from toolkit.kernels.registry import Compute, KernelNode, Kind, kernel
+from toolkit.kernels.resources.handles import ResourceHandle, lookup, resource_name, string_handle
 from toolkit.kernels.types import Array
 
 

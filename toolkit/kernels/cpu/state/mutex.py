@@ -6,9 +6,9 @@ from typing import Any
 
 from toolkit.errors import InvalidArgumentError
 from toolkit.kernels.context import Cancellation, Done, StepContext
-from toolkit.kernels.handles import ResourceHandle, lookup, resource_name
 from toolkit.kernels.queues.waiting import NOT_YET, Waiting
 from toolkit.kernels.registry import Compute, KernelNode, Kind, kernel
+from toolkit.kernels.resources.handles import ResourceHandle, lookup, resource_name
 
 
 class Mutex(Waiting):

@@ -14,9 +14,9 @@ import numpy as np
 
 from toolkit.errors import InvalidArgumentError
 from toolkit.graph import opdefs
-from toolkit.kernels import variables
 from toolkit.kernels.context import StepContext
 from toolkit.kernels.registry import COMPLEX, FLOATING, Compute, KernelNode, Kind, kernel
+from toolkit.kernels.resources import variables
 from toolkit.kernels.types import Array
 
 Rule = Callable[..., None]

@@ -11,7 +11,6 @@ from typing import Any
 
 from toolkit.errors import InvalidArgumentError
 from toolkit.graph import opdefs
-from toolkit.kernels import variables
 from toolkit.kernels.context import StepContext
 from toolkit.kernels.cpu.common import np, require, shape_text
 from toolkit.kernels.cpu.native import updates
@@ -19,6 +18,7 @@ from toolkit.kernels.cpu.native.compiler import is_enabled
 from toolkit.kernels.cpu.state.optimizers_dense import OPTIMIZERS, OptimizerRule
 from toolkit.kernels.cpu.state.scatter import occurrences
 from toolkit.kernels.registry import COMPLEX, FLOATING, Compute, KernelNode, Kind, kernel
+from toolkit.kernels.resources import variables
 from toolkit.kernels.types import Array
 
 

@@ -13,13 +13,13 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from toolkit.errors import InvalidArgumentError
-from toolkit.kernels import variables
 from toolkit.kernels.context import StepContext
 from toolkit.kernels.cpu.arrays.gather import check_indices, gather_nd, gather_v2, ignores_bad_indices, scatter_nd_into
 from toolkit.kernels.cpu.arrays.slice import assign_slice, strided_index
 from toolkit.kernels.cpu.common import np, require, shape_text
 from toolkit.kernels.cpu.native import rows as native_rows
 from toolkit.kernels.registry import Compute, KernelNode, Kind, kernel
+from toolkit.kernels.resources import variables
 from toolkit.kernels.types import Array
 from toolkit.target.target import Target
 

@@ -13,8 +13,8 @@ from toolkit.graph.dtypes import DType
 from toolkit.kernels.context import StepContext
 from toolkit.kernels.cpu.common import require_scalar
 from toolkit.kernels.device_memory import DeviceArray
-from toolkit.kernels.handles import ResourceHandle
 from toolkit.kernels.registry import Compute, KernelNode, Kind, kernel
+from toolkit.kernels.resources.handles import ResourceHandle
 from toolkit.kernels.types import Array
 
 #: where the session keeps them

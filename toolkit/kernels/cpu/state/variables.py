@@ -8,11 +8,11 @@ import numpy as np
 
 from toolkit.errors import FailedPreconditionError, InvalidArgumentError, OutOfRangeError
 from toolkit.graph.shape import UNKNOWN, Shape
-from toolkit.kernels import variables
 from toolkit.kernels.context import RefVariable, StepContext
 from toolkit.kernels.cpu.common import require_scalar
-from toolkit.kernels.handles import ResourceHandle, handle_name, shared_resource_name
 from toolkit.kernels.registry import Compute, KernelNode, Kind, NamedCompute, kernel, named_kernel
+from toolkit.kernels.resources import variables
+from toolkit.kernels.resources.handles import ResourceHandle, handle_name, shared_resource_name
 from toolkit.kernels.types import Array
 
 

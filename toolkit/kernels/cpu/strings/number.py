@@ -16,8 +16,8 @@ from toolkit.graph import dtypes
 from toolkit.graph.dtypes import DType
 from toolkit.kernels.cpu.common import np, require
 from toolkit.kernels.cpu.strings.basic import scalar, strings
+from toolkit.kernels.encodings.text import summarize
 from toolkit.kernels.registry import Compute, KernelNode, kernel
-from toolkit.kernels.text import summarize
 from toolkit.kernels.types import Array
 
 _SPACE = b" \t\n\v\f\r"

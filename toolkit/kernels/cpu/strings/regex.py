@@ -10,9 +10,9 @@ from collections.abc import Callable
 from toolkit.errors import InvalidArgumentError
 from toolkit.kernels.cpu.common import np, require_scalar
 from toolkit.kernels.cpu.strings.basic import map_strings
-from toolkit.kernels.hashing import fingerprint64, hash64, hash_all, siphash24
+from toolkit.kernels.encodings.hashing import fingerprint64, hash64, hash_all, siphash24
+from toolkit.kernels.encodings.regular import compile_pattern, compile_rewrite, replace
 from toolkit.kernels.registry import Compute, KernelNode, kernel, simple
-from toolkit.kernels.regular import compile_pattern, compile_rewrite, replace
 from toolkit.kernels.types import Array
 
 

@@ -6,7 +6,7 @@ import functools
 
 from schemas import unpacked
 from toolkit.kernels.cpu.common import np, require, shape_text
-from toolkit.kernels.hashing import fingerprint64, hash_all
+from toolkit.kernels.encodings.hashing import fingerprint64, hash_all
 from toolkit.kernels.registry import simple
 from toolkit.kernels.types import Array
 

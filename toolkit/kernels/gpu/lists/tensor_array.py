@@ -13,8 +13,8 @@ from toolkit.kernels import registry
 from toolkit.kernels.context import StepContext
 from toolkit.kernels.cpu.lists.tensor_array import array_of, held_stack
 from toolkit.kernels.registry import COMPLEX, FLOATING, NUMBER
-from toolkit.kernels.stack import Stack
-from toolkit.kernels.tensor_array import TensorArray
+from toolkit.kernels.resources.stack import Stack
+from toolkit.kernels.resources.tensor_array import TensorArray
 
 _ELEMENTS = FLOATING | COMPLEX | {dtypes.int32, dtypes.int64, dtypes.bool_}
 _FAMILY: dict[str, dict[str, Any]] = {

@@ -15,7 +15,7 @@ from toolkit.kernels.gpu.elementwise.node import ElementwiseLaunches
 from toolkit.kernels.gpu.primitives.copying import part
 from toolkit.kernels.gpu.primitives.layout import ElementLayout
 from toolkit.kernels.gpu.state import cells
-from toolkit.kernels.tensor_space import HOST, TensorSpace
+from toolkit.kernels.resources.tensor_space import HOST, TensorSpace
 from toolkit.kernels.tensors import row_major
 
 _ON_HOST = "srv"  # kinds of types: strings, resources, variants

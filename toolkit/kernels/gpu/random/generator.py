@@ -10,7 +10,6 @@ import math
 from typing import Any
 
 from toolkit.graph import dtypes
-from toolkit.kernels import variables
 from toolkit.kernels.context import StepContext
 from toolkit.kernels.cpu.common import integer, np
 from toolkit.kernels.cpu.random.basic import RESERVED, check_bounds, output_shape
@@ -22,6 +21,7 @@ from toolkit.kernels.gpu.elementwise.node import number_kernel
 from toolkit.kernels.gpu.random.philox import fill_random
 from toolkit.kernels.random.philox import Philox
 from toolkit.kernels.registry import Compute, KernelNode, Kind, kernel
+from toolkit.kernels.resources import variables
 from toolkit.kernels.types import Array
 
 _FILLS = {

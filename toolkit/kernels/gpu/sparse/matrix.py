@@ -50,8 +50,8 @@ from toolkit.kernels.gpu.reductions.segment_kernels import (
 from toolkit.kernels.gpu.registering import gpu_kernel
 from toolkit.kernels.gpu.sparse import matrix_kernels as kernels
 from toolkit.kernels.registry import Compute, KernelNode
-from toolkit.kernels.sparse_matrix import CsrMatrix, matrix_of, matrix_shape
-from toolkit.kernels.tensor_space import TensorSpace, space_at
+from toolkit.kernels.resources.sparse_matrix import CsrMatrix, matrix_of, matrix_shape
+from toolkit.kernels.resources.tensor_space import TensorSpace, space_at
 from toolkit.kernels.types import Array
 
 

@@ -1,6 +1,6 @@
 """Kernels of sparse matrices in compressed rows: places taken apart and put together, products, softmax of rows.
 
-A matrix is row-major places and their values (`toolkit.kernels.sparse_matrix`); offsets say where rows begin.
+A matrix is row-major places and their values (`toolkit.kernels.resources.sparse_matrix`); offsets say where rows begin.
 """
 
 from __future__ import annotations

@@ -6,11 +6,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from toolkit.graph.dtypes import DType
-from toolkit.kernels import variables
 from toolkit.kernels.cuda.device import CudaDevice
 from toolkit.kernels.gpu.state import cells
 from toolkit.kernels.gpu.state.rules import Rule
 from toolkit.kernels.gpu.state.updates import run_together
+from toolkit.kernels.resources import variables
 
 
 def _moving_average(var: Any, new: Any, kept: Any, share: Any) -> None:

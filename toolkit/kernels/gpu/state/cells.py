@@ -1,4 +1,4 @@
-"""Variables in the memory of a GPU: what is in a cell of either kind (`toolkit.kernels.variables`), for its kernels.
+"""Variables in the memory of a GPU: what is in a cell of either kind (`kernels.resources.variables`), for its kernels.
 
 A variable shares the memory of what it was assigned: whoever writes in place makes sure first that nobody else holds
 it, and works on a copy otherwise. Values that lie elsewhere, restored by the host or written by another device's
@@ -14,13 +14,13 @@ from typing import Any
 import numpy as np
 
 from toolkit.errors import InternalError, InvalidArgumentError
-from toolkit.kernels import variables
 from toolkit.kernels.cuda.device import CudaDevice
 from toolkit.kernels.cuda.memory import GpuArray
 from toolkit.kernels.cuda.pool import ALIGNMENT
 from toolkit.kernels.cuda.prepared import changed
 from toolkit.kernels.device_memory import DeviceArray
-from toolkit.kernels.variables import Cell
+from toolkit.kernels.resources import variables
+from toolkit.kernels.resources.variables import Cell
 
 #: `cell.value` itself and the argument of getrefcount
 _SOLE_OWNER = 2

@@ -11,7 +11,6 @@ from typing import Any
 from toolkit.errors import InvalidArgumentError
 from toolkit.graph import dtypes, opdefs
 from toolkit.graph.dtypes import DType
-from toolkit.kernels import variables
 from toolkit.kernels.context import StepContext
 from toolkit.kernels.cpu.state.optimizers_dense import OPTIMIZERS, OptimizerRule
 from toolkit.kernels.cuda.device import CudaDevice, device_of
@@ -19,6 +18,7 @@ from toolkit.kernels.cuda.memory import GpuArray
 from toolkit.kernels.gpu.state import cells
 from toolkit.kernels.gpu.state.updates import run_dense, run_together, settled
 from toolkit.kernels.registry import COMPLEX, Compute, KernelNode, Kind, kernel
+from toolkit.kernels.resources import variables
 
 #: for which of the rules TensorFlow has kernels for GPUs
 _ON_GPUS = (

@@ -10,7 +10,6 @@ from typing import Any
 
 from toolkit.errors import InvalidArgumentError
 from toolkit.graph import opdefs
-from toolkit.kernels import variables
 from toolkit.kernels.context import StepContext
 from toolkit.kernels.cpu.state.optimizers_dense import OPTIMIZERS, OptimizerRule
 from toolkit.kernels.cuda.device import device_of
@@ -18,6 +17,7 @@ from toolkit.kernels.gpu.state import cells
 from toolkit.kernels.gpu.state.optimizers import REAL_TYPES, check_scalars, types_of
 from toolkit.kernels.gpu.state.updates import run_rows, settled
 from toolkit.kernels.registry import INDEX, Compute, KernelNode, Kind, kernel
+from toolkit.kernels.resources import variables
 
 #: for which TensorFlow has kernels for GPUs
 _ON_GPUS = ("Adadelta", "Adagrad", "AdagradV2", "Ftrl", "FtrlV2", "KerasMomentum", "ProximalAdagrad")

@@ -16,7 +16,6 @@ import numpy as np
 from toolkit.errors import InvalidArgumentError
 from toolkit.graph import dtypes
 from toolkit.graph.dtypes import DType
-from toolkit.kernels import variables
 from toolkit.kernels.context import StepContext
 from toolkit.kernels.cpu.arrays.slice import strided_index
 from toolkit.kernels.cpu.common import shape_text
@@ -30,6 +29,7 @@ from toolkit.kernels.gpu.state.rules import Rule
 from toolkit.kernels.gpu.state.updates import blocks_for, index_type, run_rows
 from toolkit.kernels.gpu.state.variables import minus, parts, plus
 from toolkit.kernels.registry import COMPLEX, FLOATING, INDEX, NUMBER, REAL, UNSIGNED, Compute, KernelNode, Kind, kernel
+from toolkit.kernels.resources import variables
 
 _BLOCK = 256
 

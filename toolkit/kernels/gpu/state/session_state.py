@@ -9,8 +9,8 @@ from toolkit.kernels.cpu.state.session_state import CONTAINER, KeptTensor, keep,
 from toolkit.kernels.cuda.device import device_of
 from toolkit.kernels.cuda.memory import GpuArray
 from toolkit.kernels.gpu.elementwise.node import number_kernel
-from toolkit.kernels.handles import ResourceHandle
 from toolkit.kernels.registry import Compute, KernelNode, Kind
+from toolkit.kernels.resources.handles import ResourceHandle
 from toolkit.kernels.types import Array
 
 

@@ -8,14 +8,15 @@ from typing import Any
 from toolkit.errors import InvalidArgumentError
 from toolkit.graph import dtypes
 from toolkit.graph.shape import UNKNOWN, Shape
-from toolkit.kernels import registry, variables
+from toolkit.kernels import registry
 from toolkit.kernels.context import RefVariable, StepContext
 from toolkit.kernels.cuda.device import device_of
 from toolkit.kernels.cuda.memory import GpuArray
 from toolkit.kernels.gpu.state import cells
 from toolkit.kernels.gpu.state.updates import run_dense
-from toolkit.kernels.handles import ResourceHandle
 from toolkit.kernels.registry import COMPLEX, FLOATING, NUMBER, REAL, Compute, KernelNode, Kind, kernel
+from toolkit.kernels.resources import variables
+from toolkit.kernels.resources.handles import ResourceHandle
 
 #: what TensorFlow has on GPUs: 32-bit integers stay with the CPU
 _REFERENCES = FLOATING | COMPLEX | {dtypes.int64, dtypes.bool_, dtypes.uint32}

@@ -13,8 +13,8 @@ from toolkit.compiler.importer.effects import ASSIGNS
 from toolkit.compiler.ir.operation import Operation
 from toolkit.compiler.ir.operations.calls import Dereference, Loop, ReadVariable, Select, Test
 from toolkit.errors import InvalidArgumentError
-from toolkit.kernels import variables
 from toolkit.kernels.registry import Kind
+from toolkit.kernels.resources import variables
 
 
 def write_kernel(emitter: Emitter, operation: Operation) -> None:

@@ -23,11 +23,11 @@ from toolkit.compiler.ir.block import Block
 from toolkit.compiler.ir.operation import Operation
 from toolkit.compiler.ir.value import Value
 from toolkit.errors import GraphmillError
-from toolkit.kernels import variables
 from toolkit.kernels.context import RefVariable
 from toolkit.kernels.cpu.arrays.gather import check_indices
 from toolkit.kernels.cpu.native.rows import changer, gatherer
-from toolkit.kernels.handles import ResourceHandle, lookup
+from toolkit.kernels.resources import variables
+from toolkit.kernels.resources.handles import ResourceHandle, lookup
 from toolkit.target.thresholds import TableThresholds
 
 _CHANGES = {"Add": "add", "Sub": "subtract", "Mul": "multiply", "Div": "divide"}

@@ -26,7 +26,6 @@ from toolkit.compiler.ir.operation import Operation
 from toolkit.compiler.ir.value import Value
 from toolkit.compiler.transforms.elements import scalar_of
 from toolkit.errors import InternalError, InvalidArgumentError
-from toolkit.kernels import variables
 from toolkit.kernels.cpu.native import updates
 from toolkit.kernels.cpu.native.openmp import OPENMP
 from toolkit.kernels.cpu.onednn import memory
@@ -43,6 +42,7 @@ from toolkit.kernels.cpu.onednn.primitive import (
     new_stream,
 )
 from toolkit.kernels.cpu.state.optimizers_dense import OPTIMIZERS, OptimizerRule
+from toolkit.kernels.resources import variables
 from toolkit.kernels.tensors import F32
 from toolkit.kernels.types import Array
 from toolkit.target.target import Target

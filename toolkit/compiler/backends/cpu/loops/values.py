@@ -15,10 +15,10 @@ from toolkit.compiler.context import RunningStep
 from toolkit.compiler.ir.operations.sequences import SequenceKind, TensorSequence
 from toolkit.kernels.cpu.memory.addresses import Table, fresh
 from toolkit.kernels.cpu.native.iterations import BASE, CAPACITY, FLAGS, GONE, LENGTH, SET, UNSET
-from toolkit.kernels.handles import ResourceHandle
-from toolkit.kernels.stack import Stack
-from toolkit.kernels.tensor_array import TensorArray
-from toolkit.kernels.tensor_list import UNBOUNDED, TensorList, admits
+from toolkit.kernels.resources.handles import ResourceHandle
+from toolkit.kernels.resources.stack import Stack
+from toolkit.kernels.resources.tensor_array import TensorArray
+from toolkit.kernels.resources.tensor_list import UNBOUNDED, TensorList, admits
 
 _FIRST = 16  # elements there is room for at first
 

@@ -21,7 +21,7 @@ from toolkit.compiler.ir.operations.calls import Call
 from toolkit.compiler.ir.value import Value
 from toolkit.compiler.steps import as_outputs
 from toolkit.kernels.registry import Kind
-from toolkit.kernels.variables import on_host
+from toolkit.kernels.resources.variables import on_host
 
 #: a score that is so much lower has no share, whatever the scores are
 _HIDDEN = -1e9

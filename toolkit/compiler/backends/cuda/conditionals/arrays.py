@@ -39,7 +39,7 @@ from toolkit.kernels.gpu.elementwise import nests
 from toolkit.kernels.gpu.elementwise.nests import NestOperand, NestStep
 from toolkit.kernels.gpu.lists.tensor_array import held_by
 from toolkit.kernels.gpu.primitives.indexing import blocks_for
-from toolkit.kernels.tensor_array import TensorArray
+from toolkit.kernels.resources.tensor_array import TensorArray
 
 MAKE = "TensorArrayV3"
 GATHER, SCATTER, GRADIENT = "TensorArrayGatherV3", "TensorArrayScatterV3", "TensorArrayGradV3"

@@ -24,7 +24,7 @@ from toolkit.kernels.cuda.memory import GpuArray
 from toolkit.kernels.cuda.simt.builder import KernelBuilder
 from toolkit.kernels.cuda.simt.ir import WARP, SimtKernel
 from toolkit.kernels.gpu.lists import tensor_space
-from toolkit.kernels.tensor_list import UNBOUNDED, TensorList
+from toolkit.kernels.resources.tensor_list import UNBOUNDED, TensorList
 
 EMPTY = "Trying to pop from an empty list."
 

@@ -12,7 +12,7 @@ from toolkit.compiler.ir.block import Block
 from toolkit.compiler.ir.operations.calls import Call, Loop, Select, call_of
 from toolkit.compiler.ir.value import Value
 from toolkit.kernels.gpu.lists.tensor_array import held_by, stack_of
-from toolkit.kernels.tensor_list import TensorList
+from toolkit.kernels.resources.tensor_list import TensorList
 
 PUSH, POP = "TensorListPushBack", "TensorListPopBack"
 GET, SET = "TensorListGetItem", "TensorListSetItem"

@@ -19,7 +19,7 @@ from toolkit.kernels.cuda.simt.builder import KernelBuilder
 from toolkit.kernels.cuda.simt.ir import SimtKernel
 from toolkit.kernels.gpu.lists import tensor_space
 from toolkit.kernels.gpu.primitives.indexing import BLOCK, blocks_for
-from toolkit.kernels.tensor_list import TensorList
+from toolkit.kernels.resources.tensor_list import TensorList
 
 #: the integers that elements are copied as, by their bytes
 _WORDS = {1: "i8", 2: "i16", 4: "i32", 8: "i64"}

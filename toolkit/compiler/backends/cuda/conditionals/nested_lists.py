@@ -16,7 +16,7 @@ from toolkit.compiler.backends.cuda.conditionals.lists import launch_row
 from toolkit.errors import UnimplementedError
 from toolkit.kernels.cuda.device import CudaDevice
 from toolkit.kernels.cuda.memory import GpuArray
-from toolkit.kernels.tensor_list import TensorList
+from toolkit.kernels.resources.tensor_list import TensorList
 
 _INT32 = np.dtype(np.int32)
 

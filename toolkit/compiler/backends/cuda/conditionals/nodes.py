@@ -34,7 +34,7 @@ from toolkit.kernels.cuda.simt.ir import WARP, SimtKernel
 from toolkit.kernels.gpu.elementwise import nests
 from toolkit.kernels.gpu.elementwise.nests import NestOperand, NestStep
 from toolkit.kernels.gpu.reductions.axes import reduced
-from toolkit.kernels.tensor_list import TensorList
+from toolkit.kernels.resources.tensor_list import TensorList
 from toolkit.kernels.types import Array
 
 #: bytes of numbers that the host knows and the device computes with: sizes and lengths, not data, as where steps are

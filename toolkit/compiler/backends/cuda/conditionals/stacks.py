@@ -19,7 +19,7 @@ from toolkit.errors import UnimplementedError
 from toolkit.kernels.cuda.device import CudaDevice
 from toolkit.kernels.cuda.memory import GpuArray
 from toolkit.kernels.gpu.lists.tensor_array import stack_of
-from toolkit.kernels.stack import Stack
+from toolkit.kernels.resources.stack import Stack
 
 
 class StackRows(NamedTuple):

@@ -18,8 +18,8 @@ from toolkit.compiler.ir.value import Value
 from toolkit.kernels.facts import stays_on_host
 from toolkit.kernels.gpu.state.optimizers import GATHERED
 from toolkit.kernels.gpu.state.updates import MOST_TOGETHER
-from toolkit.kernels.handles import ResourceHandle
 from toolkit.kernels.registry import Kind
+from toolkit.kernels.resources.handles import ResourceHandle
 
 ASSIGNMENTS = ("Assign", "AssignAdd", "AssignSub", "AssignVariableOp", "AssignAddVariableOp", "AssignSubVariableOp")
 

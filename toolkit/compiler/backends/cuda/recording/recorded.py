@@ -55,9 +55,9 @@ from toolkit.kernels.cuda.libraries.precision import allow_tf32
 from toolkit.kernels.cuda.memory import GpuArray
 from toolkit.kernels.cuda.prepared import noted
 from toolkit.kernels.cuda.recording import Recording
-from toolkit.kernels.handles import ResourceHandle
 from toolkit.kernels.registry import Kind
-from toolkit.kernels.variables import Variable, find
+from toolkit.kernels.resources.handles import ResourceHandle
+from toolkit.kernels.resources.variables import Variable, find
 
 #: a step is recorded again when its variables have other arrays, or its host arguments other values
 _MOST_RECORDINGS = 8

@@ -21,8 +21,8 @@ from toolkit.kernels.cuda.fixed_copies import Fed, Fetched
 from toolkit.kernels.cuda.memory import GpuArray
 from toolkit.kernels.cuda.prepared import Moment, Watch, changed
 from toolkit.kernels.cuda.recording import Recording
-from toolkit.kernels.handles import ResourceHandle
-from toolkit.kernels.variables import Variable
+from toolkit.kernels.resources.handles import ResourceHandle
+from toolkit.kernels.resources.variables import Variable
 
 #: a result that is cut to its length: its position, the axis, and the position of the length
 Bound = tuple[int, int, int]

@@ -14,7 +14,7 @@ from toolkit.graph import dtypes
 from toolkit.kernels.context import Cancellation, Done
 from toolkit.kernels.queues.base import QueueResource
 from toolkit.kernels.queues.waiting import NOT_YET, Waiting
-from toolkit.kernels.records import Record
+from toolkit.kernels.resources.records import Record
 
 Opener = Callable[[str], Iterator[Record]]
 

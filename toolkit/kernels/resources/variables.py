@@ -25,7 +25,7 @@ from toolkit.graph.dtypes import DType
 from toolkit.graph.shape import Shape
 from toolkit.kernels.context import RefVariable, StepContext
 from toolkit.kernels.device_memory import DeviceArray
-from toolkit.kernels.handles import ResourceHandle, lookup
+from toolkit.kernels.resources.handles import ResourceHandle, lookup
 from toolkit.kernels.types import Array
 
 # `cell.value` itself and the argument of getrefcount

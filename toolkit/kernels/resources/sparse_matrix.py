@@ -9,7 +9,7 @@ from typing import Any, cast
 import numpy as np
 
 from toolkit.errors import InvalidArgumentError
-from toolkit.kernels.tensor_space import HOST, Composite, TensorSpace
+from toolkit.kernels.resources.tensor_space import HOST, Composite, TensorSpace
 
 #: places are counted by 64 bits
 _MOST_PLACES = (1 << 63) - 1

@@ -7,7 +7,7 @@ from typing import Any
 
 from toolkit.errors import InvalidArgumentError
 from toolkit.graph.dtypes import DType
-from toolkit.kernels.tensor_space import HOST
+from toolkit.kernels.resources.tensor_space import HOST
 
 
 class Stack:

@@ -8,9 +8,9 @@ from typing import Any
 from toolkit.errors import InvalidArgumentError
 from toolkit.graph.dtypes import DType
 from toolkit.graph.shape import Shape
-from toolkit.kernels.slots import empty_slots
-from toolkit.kernels.tensor_list import admits
-from toolkit.kernels.tensor_space import HOST, TensorSpace, shape_of
+from toolkit.kernels.resources.slots import empty_slots
+from toolkit.kernels.resources.tensor_list import admits
+from toolkit.kernels.resources.tensor_space import HOST, TensorSpace, shape_of
 
 
 class TensorArray:

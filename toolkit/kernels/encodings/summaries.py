@@ -14,8 +14,8 @@ from schemas import histogram_pb2, summary_pb2
 from toolkit.errors import InvalidArgumentError
 from toolkit.formats.arrays.tensor import from_array
 from toolkit.graph.dtypes import DType
-from toolkit.kernels import wav
-from toolkit.kernels.png import encode_png
+from toolkit.kernels.encodings import wav
+from toolkit.kernels.encodings.png import encode_png
 from toolkit.kernels.types import Array
 
 Summary = summary_pb2.Summary

@@ -18,7 +18,7 @@ from toolkit.errors import GraphmillError, InvalidArgumentError
 from toolkit.graph.dtypes import DType
 from toolkit.graph.shape import UNKNOWN, Shape
 from toolkit.kernels.device_memory import DeviceArray
-from toolkit.kernels.tensor_space import HOST, TENSOR, Composite, TensorSpace, shape_of
+from toolkit.kernels.resources.tensor_space import HOST, TENSOR, Composite, TensorSpace, shape_of
 from toolkit.kernels.types import Array
 
 UNBOUNDED = -1
