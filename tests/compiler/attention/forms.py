@@ -34,8 +34,8 @@ class Written:
     keys: int = 6
     size: int = 16
     value_size: int = 16
-    feeds: dict[Any, np.ndarray] = field(default_factory=dict[Any, np.ndarray])
-    by: list[Any] = field(default_factory=list[Any])
+    feeds: dict[Any, np.ndarray] = field(init=False, default_factory=dict[Any, np.ndarray])
+    by: list[Any] = field(init=False, default_factory=list[Any])
 
     def given(self, *shape: int, seed: int) -> Any:
         """Floats that are fed, and differentiated by."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
@@ -60,9 +61,8 @@ _APART = ("less where hidden",)
 @pytest.mark.parametrize("precision", ["tf32", "bf16"])
 @pytest.mark.parametrize("name", CASES)
 def test_layers(tf: ModuleType, name: str, precision: str, learning: bool, tmp_path: Path) -> None:
-    import keras
-    from tensorflow.python.framework.convert_to_constants import convert_variables_to_constants_v2
-
+    keras: Any = importlib.import_module("keras")
+    constants: Any = importlib.import_module("tensorflow.python.framework.convert_to_constants")
     keras.utils.set_random_seed(7)
     make, (rows, keys), call = CASES[name]
     layer = make(keras)
@@ -80,7 +80,7 @@ def test_layers(tf: ModuleType, name: str, precision: str, learning: bool, tmp_p
 
     function = tf.function(run, input_signature=[tf.TensorSpec(each.shape, tf.float32) for each in given])
     expected = [np.asarray(each) for each in function(*given)]
-    frozen = convert_variables_to_constants_v2(function.get_concrete_function(), lower_control_flow=False)
+    frozen = constants.convert_variables_to_constants_v2(function.get_concrete_function(), lower_control_flow=False)
     (tmp_path / "graph.pb").write_bytes(frozen.graph.as_graph_def().SerializeToString())
     graph = read_model(tmp_path / "graph.pb").graph
     fetched = [each.name for each in frozen.outputs]
