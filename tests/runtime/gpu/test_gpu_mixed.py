@@ -187,3 +187,17 @@ def test_what_is_fed_and_finds_no_room_is_named() -> None:
         pytest.raises(ResourceExhaustedError, match="node 'much': /device:GPU:0 has no room for 2000000 bytes"),
     ):
         session.run(y, {x: np.zeros(500_000, np.float32)})
+
+
+@pytest.mark.parametrize("there", ["CPU:0", "GPU:0"])
+def test_elements_of_an_array_may_be_empty(there: str) -> None:
+    with gm.Graph().as_default() as graph, graph.device(f"/device:{there}"):
+        x = gm.placeholder(gm.float32, [3, None, 4])
+        handle, flow = ops.tensor_array_v3(3, dtype=gm.float32)
+        flow = ops.tensor_array_scatter_v3(handle, [0, 1, 2], x, flow)
+        y = [ops.tensor_array_read_v3(handle, k, flow, dtype=gm.float32) * 2.0 for k in range(3)]
+    with Session(graph, devices=ALL) as session:
+        for rows in (0, 2, 0):
+            value = np.arange(3 * rows * 4, dtype=np.float32).reshape(3, rows, 4)
+            for one, other in zip(session.run(y, {x: value}), value * 2, strict=True):
+                np.testing.assert_array_equal(one, other, strict=True)

@@ -77,6 +77,8 @@ class GpuArray(DeviceArray):
         """
         dtype = np.dtype(dtype)
         nbytes = math.prod(shape) * dtype.itemsize
+        if not nbytes:  # it is nowhere
+            return GpuArray(self.device, None, dtype, tuple(shape), 0)
         if offset < 0 or offset + nbytes > self.nbytes or (self.address + offset) % dtype.itemsize:
             raise InternalError(f"{self!r} has no {dtype}{list(shape)} at byte {offset}")
         made = GpuArray(self.device, self.block, dtype, tuple(shape), nbytes)
