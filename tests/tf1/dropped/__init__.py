@@ -6,6 +6,7 @@ project runs under has that release. `DIFFERING` maps an expression whose nodes 
 
 What has its algorithm from 1.15 and nodes of its own has `VALUES` in place of `CALLS`: lines of code that leave tensors
 or values in `result`. What comes out, and the names of the variables, are recorded and compared.
+`BITS` says to how few bits something rounds.
 """
 
 from __future__ import annotations
@@ -34,6 +35,11 @@ def values(family: str) -> dict[str, list[str]]:
 def differing(family: str) -> dict[str, str]:
     """An expression whose nodes differ, to the reason."""
     return getattr(importlib.import_module(f"{__name__}.{family}"), "DIFFERING", {})
+
+
+def rounded_to(family: str, name: str) -> int | None:
+    """To how few bits what has the name rounds tensors; None where it rounds none."""
+    return getattr(importlib.import_module(f"{__name__}.{family}"), "BITS", {}).get(name)
 
 
 def recorded_file(family: str) -> Path:

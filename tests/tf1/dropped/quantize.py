@@ -24,7 +24,7 @@ def run(fetches, steps=1, loaded=('weights', 'depthwise_weights', 'biases', 'gam
         for v in tf.global_variables():
             if v.op.name.rpartition('/')[2] in loaded:
                 v.load(values(v).astype(v.dtype.base_dtype.as_numpy_dtype), s)
-        found = [[s.run(fetches), s.run(after)][0] for _ in range(steps)]
+        found = [[s.run(fetches), [s.run(each) for each in after]][0] for _ in range(steps)]
         return [found, [s.run(v) for v in sorted(tf.global_variables(), key=lambda v: v.name)]]
 """
 _LEARNED = (
@@ -65,6 +65,13 @@ with tf.Session() as s:
     s.run(tf.global_variables_initializer())
     result = [s.run(y) for _ in range(3)]
 """
+#: what lies at the edge between two steps falls to one side there and to the other here
+BITS = {
+    "contrib.quantize.create_training_graph": 8,
+    "contrib.quantize.create_eval_graph": 8,
+    "contrib.quantize.experimental_create_training_graph": 4,
+    "contrib.quantize.experimental_create_eval_graph": 5,
+}
 VALUES: dict[str, list[str]] = {
     "contrib.quantize.create_training_graph": [
         _LEARNED % ("tf.contrib.quantize.create_training_graph()", 1),
