@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 from toolkit.errors import GraphError
 from toolkit.graph.bodies import functions_of
@@ -134,8 +134,8 @@ def _held(node: Node) -> tuple[Any, ...]:
     op_def = node.graph.find_op_def(node.op)
     if op_def is None:
         return ()
-    found = (node.attr_or(name, None) for name, attr in op_def.attrs.items() if attr.type in _TYPES)
-    return tuple(tuple(each) if isinstance(each, list) else each for each in found)
+    found: list[Any] = [node.attr_or(name, None) for name, attr in op_def.attrs.items() if attr.type in _TYPES]
+    return tuple(tuple(cast("list[Any]", each)) if isinstance(each, list) else each for each in found)
 
 
 #: what the attributes are called that hold types
