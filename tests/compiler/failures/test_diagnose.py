@@ -67,17 +67,15 @@ def test_sizes_that_no_address_reaches(segments: str, tokens: bool, monkeypatch:
 def test_a_variant_gives_what_is_declared(tokens: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GRAPHMILL_SEGMENTS", "off")
     graph = Graph()
-    data = _constant(graph, "data", np.ones((2, 2), np.float32))
-    sparse = graph.add(
-        "DenseToCSRSparseMatrix", "m", [data, _constant(graph, "at", np.argwhere(np.ones((2, 2))))],
-        attrs={"T": dtypes.float32},
-    )  # fmt: skip
-    graph.add("CSRSparseMatrixToDense", "dense", [sparse], attrs={"type": dtypes.complex128})
+    data, key = _constant(graph, "data", np.ones((2, 2), np.float32)), _constant(graph, "key", np.int32(1))
+    types = {"key_dtype": dtypes.int32, "value_dtype": dtypes.float32}
+    filled = graph.add("TensorMapInsert", "m", [graph.add("EmptyTensorMap", "empty", []), key, data], attrs=types)
+    graph.add("TensorMapLookup", "found", [filled, key], attrs={**types, "value_dtype": dtypes.complex128})
     with (
         pytest.raises(InvalidArgumentError, match="declared as complex128, but what is there is of type float32"),
         Session(graph, force_tokens=tokens) as session,
     ):
-        session.run("dense:0")
+        session.run("found:0")
 
 
 _BODY = """
