@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests import tolerance
 from tests.compiler.layers import normal
 from tests.compiler.test_gpu_fusion import fused
 from tests.compiler.test_gpu_precision import lowered
@@ -92,3 +93,20 @@ def test_a_gru() -> None:
 @pytest.mark.parametrize("precision", ["bf16", "fp16"])
 def test_steps_of_16_bits(precision: str) -> None:
     lowered(lstm, normal(STEPS, BATCH, UNITS), precision)
+
+
+def test_a_part_that_is_asked_for_is_read_before_it_is_stored() -> None:
+    """By a kernel of another shape, which takes it as a tensor, in front of the one that would store it."""
+    shape = (3, 8)
+    with gm.Graph().as_default() as graph:
+        x, rows = gm.placeholder(gm.float32, list(shape)), gm.placeholder(gm.float32, [4, 3, 2])
+        a, b, c, d = gm.split(gm.tanh(x), 4, 1)
+        first = gm.sigmoid(rows + a) * rows
+        wanted = [first, gm.tanh(a * b + gm.reduce_sum(first, 0)) + c * d, a]
+    feeds = {x: normal(*shape), rows: normal(4, 3, 2)}
+    with Session(graph, devices={"GPU": 1}) as session, Session(graph, force_tokens=True) as beside:
+        found, expected = session.run(wanted, feeds), beside.run(wanted, feeds)
+        assert session.notes() == []
+    for one, other in zip(found, expected, strict=True):
+        near = tolerance.gamma(60)  # roundings of numbers up to 4, of functions and sums of four
+        np.testing.assert_allclose(one, other, rtol=near, atol=near)

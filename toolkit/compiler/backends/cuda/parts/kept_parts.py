@@ -35,6 +35,8 @@ def store_kept_parts(block: Block, kernel: PlacedKernelCall, parts: Mapping[int,
         if any(value.shape != kernel.shape for value in wanted):
             continue
         places = block.positions() if places is None else places
+        if _is_read_before(maker, kernel, places):
+            continue
         late = [user for value in wanted for user in _keepers(value) if places[user] < places[kernel]]
         if not all(_may_wait(user, kernel, places) for user in late):
             continue
@@ -56,6 +58,16 @@ def _put_behind(block: Block, kernel: Operation, user: Operation) -> None:
 def _keepers(value: Value) -> list[Operation]:
     """Who takes a part, but for kernels that read it where it is."""
     return [user for user in value.users if not isinstance(user, FusedKernelCall | PlacedKernelCall)]
+
+
+def _is_read_before(maker: Operation, kernel: Operation, places: Mapping[Operation, int]) -> bool:
+    """Whether a kernel in front of another one takes a part as a tensor: it could not read it in place."""
+    end = places[kernel]
+    return any(
+        isinstance(user, FusedKernelCall | PlacedKernelCall) and places.get(user, end) < end
+        for value in maker.outputs
+        for user in value.users
+    )
 
 
 def _may_wait(user: Operation, kernel: Operation, places: Mapping[Operation, int]) -> bool:
