@@ -136,13 +136,41 @@ def _joined(x: Any, n: Any) -> Any:
     return gm.concat([gm.zeros(gm.stack([1 + n, 3])), gm.reshape(x, [1, 3])], 1)
 
 
-@pytest.mark.parametrize("fails", [_checked, _sliced, _joined])
-def test_what_is_done_before_a_step_fails_is_done(fails: Any) -> None:
+def _matrix(x: Any, n: Any) -> Any:
+    """Of ones, and singular, where n is 2."""
+    return gm.ones([2, 2]) + gm.constant(2 * np.eye(2, dtype=np.float32)) * (gm.cast(n - 2, gm.float32) * x[1])
+
+
+def _inverted(x: Any, n: Any) -> Any:
+    return ops.matrix_inverse(_matrix(x, n))
+
+
+def _solved(x: Any, n: Any) -> Any:
+    return ops.matrix_solve(_matrix(x, n), gm.ones([2, 1]))
+
+
+def _summed(w: Any, x: Any) -> Any:
+    return w.assign_add(x)
+
+
+def _averaged(w: Any, x: Any) -> Any:
+    """w + x, as the average that a graph keeps of 4 x."""
+    return w.assign_sub((w.read_value() - (w.read_value() + 4.0 * x)) * 0.25)
+
+
+def _mixed(w: Any, x: Any) -> Any:
+    """Likewise, as a sum of shares."""
+    return w.assign(w.read_value() * 0.75 + (w.read_value() + 4.0 * x) * 0.25)
+
+
+@pytest.mark.parametrize("update", [_summed, _averaged, _mixed])
+@pytest.mark.parametrize("fails", [_checked, _sliced, _joined, _inverted, _solved])
+def test_what_is_done_before_a_step_fails_is_done(fails: Any, update: Any) -> None:
     """An update that stands before what fails, in the order that the graph asks for."""
     with gm.Graph().as_default() as graph:
         x, n = gm.placeholder(gm.float32, [3]), gm.placeholder(gm.int32, [])
         w = gm.Variable(np.zeros(3, np.float32), use_resource=True)
-        with graph.control_dependencies([w.assign_add(x).op]):
+        with graph.control_dependencies([update(w, x).op]):
             y = fails(gm.identity(x), gm.identity(n))
         start = gm.global_variables_initializer()
     with Session(graph, devices=ALL) as session:

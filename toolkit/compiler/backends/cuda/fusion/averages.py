@@ -16,6 +16,7 @@ from toolkit.compiler.backends.cuda.fusion.updates import (
     ASSIGNMENTS,
     is_blind,
     is_update,
+    may_fail,
     read_variable,
     variable_name,
     variables_of,
@@ -102,7 +103,7 @@ def _is_passed(operation: Operation, run: Sequence[_Average]) -> bool:
         others = variables_of(operation)
         return None not in others and names.isdisjoint(others)
     read = read_variable(operation)
-    return read not in names if read is not None else is_blind(operation)
+    return read not in names if read is not None else is_blind(operation) and not may_fail(operation)
 
 
 def _average(block: Block, operation: Operation) -> _Average | None:

@@ -22,6 +22,12 @@ from toolkit.kernels.registry import Kind
 from toolkit.kernels.resources.handles import ResourceHandle
 
 ASSIGNMENTS = ("Assign", "AssignAdd", "AssignSub", "AssignVariableOp", "AssignAddVariableOp", "AssignSubVariableOp")
+#: what decomposes, solves, or goes by indices: on GPUs, too, the host looks at the numbers, and may refuse them
+_REFUSING = frozenset({
+    "BatchMatrixTriangularSolve", "BatchSelfAdjointEigV2", "BatchSvd", "Cholesky", "Lu", "MatrixInverse", "MatrixSolve",
+    "MatrixTriangularSolve", "RaggedFillEmptyRowsGrad", "SelfAdjointEigV2", "SparseFillEmptyRowsGrad",
+    "SparseTensorToCSRSparseMatrix", "Svd",
+})  # fmt: skip
 
 
 def sink_updates(block: Block) -> None:
@@ -56,7 +62,7 @@ def sink_updates(block: Block) -> None:
             waiting.append(operation)
             made.update(operation.outputs)
             continue
-        if takes or decided or (read is None and waiting and (not is_blind(operation) or _may_fail(operation))):
+        if takes or decided or (read is None and waiting and (not is_blind(operation) or may_fail(operation))):
             flush()
         operations.append(operation)
     flush()
@@ -104,11 +110,11 @@ def is_blind(operation: Operation) -> bool:
     return operation.step.kind is Kind.PURE and not any(dtype.is_ref or dtype.kind == "r" for dtype in node.input_types)
 
 
-def _may_fail(operation: Operation) -> bool:
+def may_fail(operation: Operation) -> bool:
     """Whether it may refuse what it is given: then what stands before it in the graph has been done."""
     if not isinstance(operation, Call):
         return False
-    if operation.op in CHECKS or any(value.shape is None for value in operation.outputs):
+    if operation.op in CHECKS | _REFUSING or any(value.shape is None for value in operation.outputs):
         return True
     node = operation.step.node
     return any(
