@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -469,6 +470,31 @@ def test_a_step_for_whose_recording_there_is_no_room_is_launched(monkeypatch: py
         for _ in range(3):
             np.testing.assert_array_equal(session.run(y, {x: X}), np.square(X))
         assert _refusals(session) == ["the step runs launch by launch, not as a CUDA graph: there is no room"]
+
+
+def test_what_a_failed_step_made_is_in_nobodys_way() -> None:
+    """Its error, whose frames have its tensors, is held by what they hold: the collector has to come before the next
+    step finds no room, and it does not see sizes."""
+    size = 800_000
+    with gm.Graph().as_default() as graph:
+        x = gm.placeholder(gm.float32, [])
+        queue = ops.fifo_queue_v2(component_types=[gm.float32], shapes=[[]], capacity=1)
+        y = ops.cumsum(ops.fill([size], x), 0)
+        with graph.control_dependencies([ops.queue_enqueue_v2(queue, [x]), y.op]):
+            (number,) = ops.queue_dequeue_v2(queue, component_types=[gm.float32])
+        large = ops.sum(ops.reverse_v2(y * number, [0]), [0])
+        small = ops.sum(ops.reverse_v2(ops.fill([size], x), [0]), [0])
+    driver = FakeDriver(memory=12 << 20)
+    with choose.using(driver), Session(graph, devices={"CPU": 1, "GPU": 1}) as session:
+        gc.collect()
+        gc.disable()
+        try:
+            for _ in range(3):
+                with pytest.raises(ResourceExhaustedError):
+                    session.run(large, {x: 1.0})
+                assert session.run(small, {x: 1.0}) == size
+        finally:
+            gc.enable()
 
 
 def test_a_replay_that_is_interrupted_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,6 +11,7 @@ thread and at any moment, so it only leaves a note, which the next allocation re
 
 from __future__ import annotations
 
+import gc
 import itertools
 import threading
 from bisect import bisect_left, insort
@@ -161,13 +162,18 @@ class Pool:
             private = self._private.get(threading.get_ident())
             if private is not None:
                 return private._allocated(nbytes, shape, dtype, node)
+        is_collected = False
         while True:
             try:
                 return self._allocated(nbytes, shape, dtype, node)
             except ResourceExhaustedError:
                 # while a graph is recorded, by whichever thread, none can be freed
-                if self._private or not self.spares.give_back():
+                if self._private or (is_collected and not self.spares.give_back()):
                     raise
+            if not is_collected:
+                # a step that failed and the error that it left hold each other, with all tensors that it had made
+                is_collected = True
+                gc.collect()
 
     def _allocated(self, nbytes: int, shape: tuple[int, ...], dtype: Any, node: str) -> Block:
         """A block of what there is."""
