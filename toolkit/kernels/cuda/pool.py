@@ -232,6 +232,7 @@ class Pool:
         try:
             yield private
         except BaseException:
+            private._is_recording = False  # what is given back now is nothing for its stream, for which nobody waits
             private.close()
             raise
         finally:
