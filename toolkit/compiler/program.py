@@ -82,7 +82,8 @@ class Program:
         position = [0] * len(graph)
         for index, node in enumerate(ordered):
             position[node.id] = index
-        self.steps = [_make_step(node, position, kernels) for node in ordered]
+        changed = _changed_variables(ordered, kernels)
+        self.steps = [_make_step(node, position, kernels, changed) for node in ordered]
         if self.memory is not None and device_types.keeps_variables(device_type):
             for step in self.steps:
                 if step.deref:
@@ -141,7 +142,7 @@ class Program:
         return made
 
 
-def _make_step(node: Node, position: list[int], kernels: ProgramKernels) -> Step:
+def _make_step(node: Node, position: list[int], kernels: ProgramKernels, changed: set[str]) -> Step:
     form = kernels.form(node)
     role, wanted = form.role, form.wanted
     controls = [position[src.id] for src in node.control_inputs]
@@ -154,9 +155,10 @@ def _make_step(node: Node, position: list[int], kernels: ProgramKernels) -> Step
         if reads and src.op == "Identity":
             variable = _variable_read(src)
             if variable is not None:
-                if position[src.id] not in controls:
+                if position[src.id] not in controls:  # the read runs, whatever is left of who uses it
                     controls.append(position[src.id])
-                src, index = variable
+                if node.op not in _HANDS_ON or _name_of_variable(variable.node) in changed:
+                    src, index = variable
         types, want = src.output_types, wanted[i]
         found = types[index] if 0 <= index < len(types) else None
         if found is not want:
@@ -190,12 +192,30 @@ def _mark_targets(steps: Sequence[Step]) -> None:
                     steps[src].is_target = True
 
 
+def _name_of_variable(node: Node) -> str:
+    """What a reference variable is called in its session."""
+    return node.text("shared_name") or node.name
+
+
+def _changed_variables(nodes: Sequence[Node], kernels: ProgramKernels) -> set[str]:
+    """The reference variables whose reference a node takes, which may change them."""
+    found: set[str] = set()
+    for node in nodes:
+        for position, (src, _) in enumerate(node.inputs):
+            if src.op in _VARIABLES:
+                wanted = kernels.form(node).wanted
+                if position < len(wanted) and wanted[position].is_ref:
+                    found.add(_name_of_variable(src))
+    return found
+
+
 def _variable_read(node: Node) -> Output | None:
     """The reference behind the `read` of a variable, an Identity.
 
     In TensorFlow a plain tensor read from a reference shares the variable's memory: whoever uses it after an update
     sees the updated value, as moving averages of weights do that run after the optimizer. Those who use a read
-    therefore look at the variable itself.
+    therefore look at the variable itself. Of a variable that the program does not change there is one value, which
+    is handed on to what it decides: branches ask for it under several names.
     """
     if node.op != "Identity" or not node.inputs:
         return None

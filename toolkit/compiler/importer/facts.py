@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from toolkit.compiler.ir.operations.calls import Call
 from toolkit.compiler.ir.value import Value
 from toolkit.compiler.program import Program
 from toolkit.compiler.steps import Step, as_outputs
@@ -133,7 +134,7 @@ class Facts:
             if value.dtype is None:  # a handle, of which other nodes say what it holds
                 return None
             if constant is None:
-                key.append(value.shape)
+                key.append(value.shape if value.shape is not None else _rank(value))
             elif _is_keyed(constant):
                 key.append((constant.shape, constant.dtype.char, constant.tobytes()))
             elif _may_be_asked(constant):
@@ -141,6 +142,26 @@ class Facts:
             else:  # of which its shape counts alone; a tuple, to be no known value
                 key.append(value.shape)
         return tuple(key)
+
+
+def _rank(value: Value) -> int | None:
+    """How many axes a value of unknown shape has, where that follows from what makes it.
+
+    So the parts of a shape are numbers, as is the largest of many lengths; loops are decided by such.
+    """
+    producer = value.producer
+    if value.shape is not None or not isinstance(producer, Call):
+        return None
+    if producer.op == "Shape":
+        return 1
+    wanted = producer.inputs[1] if producer.op == "Reshape" else None
+    return wanted.shape[0] if wanted is not None and wanted.shape is not None and len(wanted.shape) == 1 else None
+
+
+def _shape(value: Value) -> Shape:
+    """What is known of a value's shape."""
+    rank = _rank(value)
+    return Shape(value.shape) if rank is None else Shape([None] * rank)
 
 
 def _is_keyed(constant: Any) -> bool:
@@ -182,7 +203,10 @@ def infer(
     known = {index: value.constant.tolist() for index, value in enumerate(given) if _may_be_asked(value.constant)}
     try:
         shapes = infer_node(
-            step.node, [Shape(value.shape) for value in given], known, lambda index: handle(sources[index])
+            step.node,
+            [_shape(value) for value in given],
+            known,
+            lambda index: handle(sources[index]),
         )
     except GraphmillError:
         return [None] * step.num_outputs  # the kernel reports what is wrong

@@ -23,6 +23,7 @@ from toolkit.compiler.backends.cpu.networks.depthwise import lower_depthwise
 from toolkit.compiler.backends.cpu.networks.hosts import lower_hosts
 from toolkit.compiler.backends.cpu.networks.norms import lower_batch_norms
 from toolkit.compiler.backends.cpu.networks.panels import lower_panels
+from toolkit.compiler.backends.cpu.networks.products import takes_post_ops
 from toolkit.compiler.backends.cpu.networks.strips import join_strips
 from toolkit.compiler.backends.cpu.networks.windows import lower_windows
 from toolkit.compiler.context import RunningStep, compiling
@@ -276,7 +277,7 @@ PASSES: Sequence[Pass] = (
     Pass("lower_batch_norms", _lower_batch_norms, _ONEDNN),
     Pass("turn_gradients", _turn_gradients, _ONEDNN),
     Pass("lower_pool_gradients", _lower_pool_gradients, _ONEDNN | _NATIVE),
-    Pass("fuse_epilogues", lambda block, to: fuse_epilogues(block, to.refused), _ONEDNN, _BOTH),
+    Pass("fuse_epilogues", lambda block, to: fuse_epilogues(block, to.refused, takes_post_ops), _ONEDNN, _BOTH),
     Pass("merge_padding", lambda block, to: merge_padding(block), _ONEDNN),
     Pass("push_strides", lambda block, to: push_strides(block), _ONEDNN),
     Pass("lower_pools", lambda block, to: lower_pools(block, to.threads, to.target.pools.least), _ONEDNN | _NATIVE),

@@ -22,17 +22,19 @@ Host = Convolution | MatMul | Elementwise
 _MOST = 8  # post-ops of a primitive
 
 Refused = Callable[[Operation], bool]
+#: whether a product may take these post-ops besides those that it has
+Takes = Callable[[MatMul, Sequence[PostOp]], bool]
 
 
-def fuse_epilogues(block: Block, refused: Refused) -> None:
+def fuse_epilogues(block: Block, refused: Refused, takes: Takes) -> None:
     """Let every convolution, matrix product and elementwise primitive take up what follows it."""
     for operation in block.operations:
         if isinstance(operation, Host) and operation.block is block:
-            while _absorb_next(block, operation, refused):
+            while _absorb_next(block, operation, refused, takes):
                 pass
 
 
-def _absorb_next(block: Block, host: Host, refused: Refused) -> bool:
+def _absorb_next(block: Block, host: Host, refused: Refused, takes: Takes | None = None) -> bool:
     value = host.output
     user = value.sole_user
     if user is None or len(user.outputs) < 1 or user.block is not block or refused(user):
@@ -43,6 +45,8 @@ def _absorb_next(block: Block, host: Host, refused: Refused) -> bool:
     if posts is None or not _fits(host.output, [*host.post_ops, *posts]):
         return False
     if value in operands_of(posts):  # nobody will have it any more
+        return False
+    if takes is not None and isinstance(host, MatMul) and not takes(host, posts):
         return False
     for post in posts:
         if isinstance(host, Elementwise) or not _fold(host, post):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from toolkit.compiler.backends.cpu.emission.emit import Emitter
@@ -18,8 +20,10 @@ from toolkit.compiler.backends.cpu.emission.primitives import (
     refusals,
     summed,
 )
+from toolkit.compiler.ir.errors import NotSupportedError
 from toolkit.compiler.ir.operation import Operation
 from toolkit.compiler.ir.operations.products import Convolution, MatMul
+from toolkit.compiler.ir.post_ops import Combine, PostOp
 from toolkit.compiler.ir.value import Value
 from toolkit.compiler.transforms.elements import Frame, StridedLayout, frame_of
 from toolkit.kernels.cpu.onednn import memory
@@ -137,6 +141,29 @@ def write_matmul(emitter: Emitter, operation: Operation) -> None:
     if bias is not None:
         arguments.append((Arg.BIAS, fixed(bias.reshape(1, -1), bias_desc), None))
     emitter.execute(primitive, [*arguments, *operands])
+
+
+def takes_post_ops(operation: MatMul, posts: Sequence[PostOp]) -> bool:
+    """Whether oneDNN has fast code for a product of several matrices that does this to its output as well.
+
+    It has none for many tensors that are the same for some of the matrices. Found only when the product is written,
+    that would cost another compilation of the whole program.
+    """
+    y, bias = operation.output, operation.bias
+    if operation.right is None or y.shape is None or len(y.shape) < 3:
+        return True
+    if not any(isinstance(post, Combine) for post in posts):
+        return True
+    source, other, target = _batch_descs(operation)
+    lead = len(y.shape) - 1
+    columns = y.shape[-1]
+    shift = strided((1,) * lead + (columns,), F32, (columns,) * lead + (1,)) if bias is not None else None
+    wanted, _ = chain(operation, _BatchFrame(y.shape), None, [*operation.post_ops, *posts])
+    try:
+        make(operation, "matmul", source, other, shift, target, posts=wanted)
+    except NotSupportedError:
+        return False
+    return True
 
 
 def _is_turned(emitter: Emitter, operation: MatMul, b: Value) -> bool:
