@@ -4,9 +4,9 @@ A graph has such a mask as numbers that are always the same: constants, or what 
 `MatrixBandPart`, comparisons of ranges) and was too large to be computed before. It is added to scores, or taken off
 them, or chosen instead of them, or scores are multiplied with 0 and 1 first, as GPT-2 does it.
 
-What hides a key is -inf, or -1e9 and below: float32 has 24 bits, and beside a score that is a billion lower exp gives 0
-for any other score of a row, of which each row has one. Whoever multiplies NaN by 0 gets NaN; here what a row does not
-see is not looked at, so that rows before a NaN have none.
+What hides a key is -inf, or -1e9 and below: float32 has 24 bits, and beside a score that is a billion higher exp gives 0
+for it. Each row has one that is, its own, where nothing else is hidden. Whoever multiplies NaN by 0 gets NaN; here what
+a row does not see is not looked at, so that rows before a NaN have none.
 """
 
 from __future__ import annotations
@@ -25,6 +25,8 @@ from toolkit.kernels.resources.variables import on_host
 
 #: a score that is so much lower has no share, whatever the scores are
 _HIDDEN = -1e9
+#: what may be added to scores that are seen: what is hidden is a thousand times as low
+_SMALL = -_HIDDEN / 1000
 #: bytes of an array that is computed to be looked at
 _MOST = 1 << 26
 
@@ -68,6 +70,11 @@ class Known:
         if factors.size > 1 and not np.isin(factors, (0, 1)).all():
             return False
         return bool(seen.any(-1).all()) and not added[seen].any() and bool((added[~seen] <= _HIDDEN).all())
+
+    def hides_nothing(self, mask: Value, factor: float) -> bool:
+        """Whether what is added, times a factor, is so small that what is hidden has no share beside what it leaves."""
+        numbers = self._seen(mask)
+        return numbers is not None and bool((np.abs(numbers * factor) <= _SMALL).all())
 
     def single(self, value: Value) -> float | None:
         """The number that a value is everywhere; None where there are several, or they are not known."""

@@ -96,35 +96,49 @@ def _linked(value: Value, user: Operation, most: int) -> tuple[Call, tuple[Link,
 
 def _put_together(product: Call, links: tuple[Link, ...], known: Known) -> Scores | None:
     """All scales as one, and all masks as what is added to scores that are scaled."""
-    factor, causal, choice = 1.0, False, None
+    factor, choice = 1.0, None
     terms: list[Term] = []
     outer: Link | None = None
+    causal = _is_causal(links, known)
     for link in reversed(links):
         match link:
             case Scaled():
                 factor *= link.factor
             case Added():
-                if factor == 1 and link.is_causal(known):
-                    causal = True
-                elif known.single(link.mask) != 0:
+                if not (causal and link.is_causal(known)) and known.single(link.mask) != 0:
                     terms.append(Term(link.mask, link.subtracted, factor, link.shape))
             case Multiplied():
                 if not _is_nothing(link, outer, known):
                     return None
-            case Chosen():
-                if factor == 1 and link.is_causal(known):
-                    causal = True
-                else:
-                    instead = known.single(link.instead)
-                    if choice is not None or terms or not instead or math.isnan(instead):
-                        return None
-                    choice = Choice(link.condition, link.inverse, instead * factor, link.shape)
+            case Chosen() if not causal:
+                instead = known.single(link.instead)
+                if choice is not None or terms or not instead or math.isnan(instead):
+                    return None
+                choice = Choice(link.condition, link.inverse, instead * factor, link.shape)
             case _:
                 pass
         outer = link
     if not math.isfinite(factor) or (choice is not None and choice.instead == 0):
         return None
     return Scores(product, links, factor, tuple(terms), causal, choice)
+
+
+def _is_causal(links: Sequence[Link], known: Known) -> bool:
+    """Whether keys behind the query's own are hidden, and no others.
+
+    Where another mask hides more, a row may have no key left before its query: shares are then of what is hidden, by
+    how much each mask takes off. What is chosen instead outside of a mask is not hidden by it.
+    """
+    found, factor = False, 1.0
+    for link in reversed(links):
+        if isinstance(link, Scaled):
+            factor *= link.factor
+        elif isinstance(link, (Added, Chosen)):
+            if factor == 1 and link.is_causal(known):
+                found = True
+            elif isinstance(link, Chosen) or not known.hides_nothing(link.mask, factor):
+                return False
+    return found
 
 
 def _is_nothing(link: Multiplied, outer: Link | None, known: Known) -> bool:
