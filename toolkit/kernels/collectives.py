@@ -1,7 +1,7 @@
 """Where the devices of a group meet: each brings a tensor, and gets what all of them make of theirs.
 
-A group meets once for each instance, loop frame and iteration of a step, in this process. Members are in the order of
-their devices; what is wrong with one of them every one is told.
+A group meets for each instance, loop frame and iteration of a step, in this process, and once more when a device that
+was there comes again. Members are in the order of their devices; what is wrong with one of them every one is told.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Member:
 
     Attributes:
         node: by whose name it is told apart.
-        order: its place among devices.
+        device: which it is: task, type and number, in whose order members are.
         value: what it brings; None: nothing.
         space: where its tensors lie.
         agreement: what all members must have in common.
@@ -36,7 +36,7 @@ class Member:
     """
 
     node: str
-    order: tuple[Any, ...]
+    device: tuple[Any, ...]
     value: Any
     space: TensorSpace
     agreement: Hashable
@@ -46,9 +46,22 @@ class Member:
 
 @dataclass(eq=False, slots=True)
 class _Meeting:
+    """Attributes:
+    size: how many members it waits for.
+    members: those that wait.
+    met: the devices of all, as soon as all were there; nothing else of them is kept.
+    """
+
     size: int
     members: list[Member] = field(default_factory=list[Member])
-    is_over: bool = False
+    met: frozenset[tuple[Any, ...]] = frozenset()
+
+    def met_now(self) -> list[Member]:
+        """All members, in their order."""
+        members = sorted(self.members, key=lambda each: (each.device, each.node))
+        self.met = frozenset(each.device for each in members)
+        self.members = []
+        return members
 
 
 class Meetings:
@@ -69,12 +82,14 @@ class Meetings:
         complete: list[Member] | None = None
         problem: GraphmillError | None = None
         with self._lock:
-            meeting = self._known.setdefault(key, _Meeting(size))
+            meeting = self._known.get(key)
+            if meeting is None or member.device in meeting.met:
+                meeting = self._known[key] = _Meeting(size)
             if meeting.size != size:
                 problem = InternalError(
                     f"a group of {size} was asked for, and one of {meeting.size} before", node=member.node
                 )
-            elif meeting.is_over:
+            elif meeting.met:
                 problem = InternalError(f"more than the {size} members of the group came", node=member.node)
             else:
                 member.token = step.cancellation.register(lambda: self._leave(meeting, member))
@@ -83,7 +98,7 @@ class Meetings:
                 else:
                     meeting.members.append(member)
                     if len(meeting.members) == size:
-                        meeting.is_over, complete = True, sorted(meeting.members, key=lambda each: each.order)
+                        complete = meeting.met_now()
         if problem is not None:
             member.done(problem)
         elif complete is not None:
@@ -92,7 +107,7 @@ class Meetings:
     def _leave(self, meeting: _Meeting, member: Member) -> None:
         """The step is over before all were there."""
         with self._lock:
-            if meeting.is_over or member not in meeting.members:
+            if member not in meeting.members:
                 return
             meeting.members.remove(member)
         member.done(_cancelled(member))
@@ -123,8 +138,8 @@ def _finish(step: StepContext, members: Sequence[Member], exchange: Exchange) ->
 def member_of(op: KernelNode, value: Any, agreement: Hashable, done: Done) -> Member:
     """What a node is among those of its group."""
     spec = DeviceSpec.parse(op.device)
-    order = (spec.task_name or "", spec.device_type or "", spec.device_index or 0, op.name)
-    return Member(op.name, order, value, space_of(op), agreement, done)
+    device = (spec.task_name or "", spec.device_type or "", spec.device_index or 0)
+    return Member(op.name, device, value, space_of(op), agreement, done)
 
 
 def meetings_of(step: StepContext) -> Meetings:

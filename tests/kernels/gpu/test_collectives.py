@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from collections.abc import Callable, Sequence
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -14,7 +16,10 @@ from tests.kernels.op_suite import sample
 from toolkit import Session
 from toolkit import client as gm
 from toolkit.errors import GraphmillError, InternalError, InvalidArgumentError
+from toolkit.kernels.collectives import Meetings, Member
 from toolkit.kernels.device_types import memory
+from toolkit.kernels.tensor_space import HOST
+from toolkit.runtime.steps.cancellation import CancellationManager
 
 #: members of a group: the fake driver has two GPUs
 SIZE = 2
@@ -203,6 +208,43 @@ def test_what_depends_on_another_collective(device: str) -> None:
     for tokens in (False, True):
         for mine in ours(build, values, device, tokens=tokens):
             np.testing.assert_allclose(mine, SIZE * total * doubled, rtol=tolerance.gamma(8, np.float64))
+
+
+def _twice(ops: Any, member: int, x: Any, size: int) -> Any:
+    reduce = _v1("CollectiveReduce", merge_op="Add", final_op="Id", subdiv_offsets=[0])
+    return reduce(ops, member, reduce(ops, member, x, size), size)
+
+
+@pytest.mark.tensorflow
+def test_one_instance_meets_again_as_in_tensorflow(tf: ModuleType) -> None:
+    values = [np.float32([1, 2]), np.float32([2, 4])]  # whose sums are exact
+    for mine, wanted in zip(ours(_twice, values), theirs(tf, _twice, values), strict=True):
+        np.testing.assert_array_equal(mine, wanted)
+
+
+@pytest.mark.parametrize("tokens", [False, True])
+@pytest.mark.parametrize("device", DEVICES)
+def test_one_instance_meets_again(device: str, tokens: bool) -> None:
+    values = [np.float32([1, 2]), np.float32([2, 4])]
+    for mine in ours(_twice, values, device, tokens=tokens):
+        np.testing.assert_array_equal(mine, [6, 12])
+
+
+def test_a_meeting_that_is_over_keeps_no_tensors() -> None:
+    """Iterations of a loop meet each for itself: what they brought is not kept until the step is over."""
+    step: Any = SimpleNamespace(frame_iter=(0, 0), cancellation=CancellationManager())
+    meetings, kept, told = Meetings(), list[Any](), list[Any]()
+    for iteration in range(3):
+        step.frame_iter = (0, iteration)
+        for number in range(SIZE):
+            value = np.zeros(4)
+            kept.append(weakref.ref(value))
+            member = Member(f"member {number}", ("", "CPU", number), value, HOST, None, told.append)
+            meetings.join(step, "key", SIZE, member, lambda members: [len(members)] * len(members))
+    del value, member
+    gc.collect()
+    assert told == [SIZE] * SIZE * 3
+    assert all(each() is None for each in kept)
 
 
 @pytest.mark.parametrize("device", DEVICES)
