@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from toolkit.compiler.backends.cuda.layout.moved_axes import is_of_axes, numbers_of
+from toolkit.compiler.backends.cuda.layout.moved_axes import is_of_axes, numbers_of, order_of
 from toolkit.compiler.backends.cuda.loops.made_nodes import MadeNodes, host_numbers
 from toolkit.compiler.ir.block import Block
 from toolkit.compiler.ir.operation import Operation
@@ -107,8 +107,8 @@ def _with_gradient(
     if rows is None or not _sums_last(rows):
         return None
     spread = _spread(rows, path)
-    added = _next(spread, "AddN", *ADDS)
-    if added is None or len(added.inputs) != 2 or back.output.shape != x.shape:
+    added = None if spread is None else _next(spread, "AddN", *ADDS)
+    if spread is None or added is None or len(added.inputs) != 2 or back.output.shape != x.shape:
         return None
     share = next((each.producer for each in added.inputs if each is not spread.output), None)
     if share is None or share.op != "RealDiv" or tuple(share.inputs) != (by_shares, total):
@@ -146,7 +146,7 @@ def _through_maximum(
     path += [equal, where, negative]
     counted, summed = _spread(count, path, wide=False), _spread(rows, path, wide=False)
     given = _next(part, "Mul")
-    if given is None or counted.output.sole_user is not part or set(given.inputs) != {part.output, summed.output}:
+    if given is None or counted is None or summed is None or counted.output.sole_user is not part or set(given.inputs) != {part.output, summed.output}:
         return None
     if given.output.sole_user is not last or len(last.inputs) != 2:
         return None
@@ -160,16 +160,23 @@ def _next(operation: Operation, *ops: str) -> Operation | None:
     return user if user is not None and user.op in ops else None
 
 
-def _spread(rows: Operation, path: list[Operation], *, wide: bool = True) -> Operation:
-    """The last of the changes of shape behind a row's number, and (`wide`) of what repeats it; all go into the path."""
+def _spread(rows: Operation, path: list[Operation], *, wide: bool = True) -> Operation | None:
+    """The last of the changes of shape behind a row's number, and (`wide`) of what repeats it; all go into the path.
+
+    Returns:
+        None where the number does not end beside its own row.
+    """
+    shape = rows.inputs[0].shape or ()
+    column = (*shape[:-1], 1)
     path.append(rows)
     at = rows
-    while (user := at.output.sole_user) is not None and (
-        is_of_axes(user) or (wide and user.op in ("Tile", "BroadcastTo"))
-    ):
+    while (user := at.output.sole_user) is not None:
+        repeats = wide and user.op in ("Tile", "BroadcastTo") and at.output.shape == column
+        if not repeats and (not is_of_axes(user) or order_of(user) is not None):
+            break
         path.append(user)
         at = user
-    return at
+    return at if at.output.shape in (column, shape) else None
 
 
 def _is_of_rows(operation: Operation, op: str) -> bool:
