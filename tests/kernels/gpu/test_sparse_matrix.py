@@ -95,6 +95,31 @@ def test_arithmetic(dtype: str, shape: tuple[int, ...]) -> None:
         both(Case("SparseMatrixSoftmaxGrad", [a, b], {"type": dtype}), units * largest)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_a_gradient_between_more_places_than_there_is_memory(dtype: str) -> None:
+    """Only what is stored is looked at; of several values for one place the last counts, elsewhere there is 0."""
+    shape, far = (3, 1 << 40), (1 << 40) - 1
+    places = {
+        "softmax": [[0, 5], [0, far], [1, 7], [2, 0], [2, far]],
+        "given": [[0, 0], [0, 5], [0, 5], [1, 8], [2, far]],
+    }
+    numbers = {"softmax": [0.25, 0.75, 1, 0.5, 0.5], "given": [9, 8, 4, 3, 2]}
+    attrs = {"T": dtype}
+    a, g = (
+        run_ours(
+            Case(
+                "SparseTensorToCSRSparseMatrix",
+                [np.int64(places[k]), np.array(numbers[k], dtype), np.int64(shape)],
+                attrs,
+            )
+        )[0]
+        for k in ("softmax", "given")
+    )
+    case = Case("SparseMatrixSoftmaxGrad", [a, g], {"type": dtype})
+    both(case)
+    np.testing.assert_array_equal(run_ours(case)[0].values, [0.75, -0.75, 0, -0.5, 0.5])
+
+
 def products() -> list[dict[str, bool]]:
     """All ways to turn either factor, with one result each, and those that are refused."""
     ways = [dict.fromkeys(names, True) for size in (0, 1, 2) for names in itertools.combinations(FLAGS, size)]

@@ -326,7 +326,12 @@ def softmax_grad(op: KernelNode) -> Compute:
 def _softmax_grad(a: CsrMatrix, g: CsrMatrix) -> CsrMatrix:
     """softmax * (grad - sum of softmax * grad in the row), at the entries of the softmax."""
     check_one_shape(a, g)
-    incoming = g.dense().reshape(-1)[a.places]
+    # not by way of all places, which may be more than there is memory
+    last = np.searchsorted(g.places, a.places, side="right") - 1
+    incoming = np.zeros_like(a.values)
+    there = last >= 0
+    there[there] = g.places[last[there]] == a.places[there]
+    incoming[there] = g.values[last[there]]
     return CsrMatrix(a.shape, a.places, a.values * (incoming - _row_sums(a, a.values * incoming)))
 
 

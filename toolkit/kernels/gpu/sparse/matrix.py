@@ -347,9 +347,9 @@ def softmax_grad(op: KernelNode) -> Compute:
     def compute(value: CsrMatrix, grad: CsrMatrix) -> CsrMatrix:
         a, g = matrix_of(value, dtype), matrix_of(grad, dtype)
         check_one_shape(a, g)
-        whole = device.zeros(g.shape, dtype)
-        scatter_rows(device, whole, g.values, g.places, whole.size, "update")
-        incoming = gather_rows(device, whole.reshaped((whole.size,)), a.places)
+        incoming, count = device.empty(a.values.shape, dtype), a.places.size
+        device.launch(kernels.matched_kernel(TYPES[a.values.dtype.name]), blocks_for(count), a.places, g.places,
+                      g.values, incoming, count, g.places.size)  # fmt: skip
         kernel = kernels.softmax_kernel(TYPES[a.values.dtype.name], True)
         return _over_rows(device, a, kernel, a.values, incoming)
 

@@ -180,13 +180,7 @@ def times_sparse_kernel(name: str) -> SimtKernel:
     )
     i, one = k.global_thread("i64"), k.number(1, "i64")
     with k.when(k.compare("slt", i, count)):
-        low, high = k.variable(k.number(0, "i64")), k.variable(entries)
-        with k.while_(lambda: k.compare("slt", low.get(), high.get())):  # the first whose products end behind this one
-            middle = k.binary("lshr", k.add(low.get(), high.get()), one)
-            before = k.compare("sle", k.load(ends, middle), i)
-            low.set(k.select(before, k.add(middle, one), low.get()))
-            high.set(k.select(before, high.get(), middle))
-        left = low.get()
+        left = _behind(k, ends, entries, i)  # the first whose products end behind this one
         begun = k.variable(k.number(0, "i64"))
         with k.when(k.compare("sgt", left, k.number(0, "i64"))):
             begun.set(k.load(ends, k.sub(left, one)))
@@ -196,6 +190,40 @@ def times_sparse_kernel(name: str) -> SimtKernel:
         k.store(places, i, k.add(k.mul(k.div(place, inner), columns), column))
         product = _product(k, _loaded(k, values_a, left, type), _loaded(k, values_b, right, type))
         _stored(k, values, i, product, type)
+    return k.finish()
+
+
+def _behind(k: KernelBuilder, numbers: KernelBuffer, count: Value, number: Value) -> Value:
+    """The first place of numbers that never fall whose number is larger than another; `count` where none is."""
+    one = k.number(1, "i64")
+    low, high = k.variable(k.number(0, "i64")), k.variable(count)
+    with k.while_(lambda: k.compare("slt", low.get(), high.get())):
+        middle = k.binary("lshr", k.add(low.get(), high.get()), one)
+        before = k.compare("sle", k.load(numbers, middle), number)
+        low.set(k.select(before, k.add(middle, one), low.get()))
+        high.set(k.select(before, high.get(), middle))
+    return low.get()
+
+
+@functools.cache
+def matched_kernel(type: str) -> SimtKernel:
+    """What another matrix has at places, the last one of several values, or 0.
+
+    Takes places, the other's places and values, y; how many places, and how many of the other.
+    """
+    k = KernelBuilder(f"csr_matched_{type}", BLOCK)
+    places, others = k.buffer("places", "i64"), k.buffer("others", "i64")
+    values, y = k.buffer("values", type), k.buffer("y", type, written=True)
+    count, other_count = k.scalar("count", "i64"), k.scalar("other_count", "i64")
+    i = k.global_thread("i64")
+    with k.when(k.compare("slt", i, count)):
+        place = k.load(places, i)
+        behind, found = _behind(k, others, other_count, place), k.variable(k.number(0.0, type))
+        with k.when(k.compare("sgt", behind, k.number(0, "i64"))):
+            at = k.sub(behind, k.number(1, "i64"))
+            with k.when(k.compare("eq", k.load(others, at), place)):
+                found.set(k.load(values, at))
+        k.store(y, i, found.get())
     return k.finish()
 
 
