@@ -70,3 +70,15 @@ def test_what_hides_nothing_leaves_it_causal(tf: ModuleType, tmp_path: Path) -> 
     graph, fetched, (feeds, expected) = graph_of(tf, form, tmp_path, learning=True)
     lines = compared(graph, fetched, feeds, expected, "tf32")
     assert any("gpu_attention " in line and "up to the query's own" in line for line in lines), lines
+
+
+def test_what_is_chosen_and_scaled_to_nothing(tf: ModuleType, tmp_path: Path) -> None:
+    """A number that is 0 in float32 as soon as it is scaled is still in the place of a score."""
+
+    def form(to: Written) -> Any:
+        stays = to.fed(np.arange(to.keys).reshape(1, 1, 1, -1) != 3)
+        large, tiny = np.float32(1e20), np.float32(1e-30)
+        return to.around(lambda scores: to.tf.where_v2(stays, scores * large, tiny) * np.float32(1e-20))
+
+    graph, fetched, (feeds, expected) = graph_of(tf, form, tmp_path, learning=False)
+    assert not any("gpu_attention " in line for line in compared(graph, fetched, feeds, expected, "tf32"))

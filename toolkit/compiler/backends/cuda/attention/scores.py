@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+import numpy as np
+
 from toolkit.compiler.backends.cuda.attention.known import Known
 from toolkit.compiler.backends.cuda.attention.links import (
     Added,
@@ -118,9 +120,14 @@ def _put_together(product: Call, links: tuple[Link, ...], known: Known) -> Score
             case _:
                 pass
         outer = link
-    if not math.isfinite(factor) or (choice is not None and choice.instead == 0):
+    if not math.isfinite(factor) or (choice is not None and _is_nil(choice.instead)):
         return None
     return Scores(product, links, factor, tuple(terms), causal, choice)
+
+
+def _is_nil(number: float) -> bool:
+    """Whether float32 has 0 for a number."""
+    return abs(number) < float(np.finfo(np.float32).smallest_normal)
 
 
 def _is_causal(links: Sequence[Link], known: Known) -> bool:
