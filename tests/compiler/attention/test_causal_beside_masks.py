@@ -1,4 +1,4 @@
-"""Keys behind the query's own, hidden beside other masks: rows whose own key is hidden, too, have TensorFlow's shares."""
+"""Keys behind the query's own, hidden beside other masks: rows whose own key is hidden have TensorFlow's shares, too."""
 
 from __future__ import annotations
 

@@ -4,9 +4,9 @@ A graph has such a mask as numbers that are always the same: constants, or what 
 `MatrixBandPart`, comparisons of ranges) and was too large to be computed before. It is added to scores, or taken off
 them, or chosen instead of them, or scores are multiplied with 0 and 1 first, as GPT-2 does it.
 
-What hides a key is -inf, or -1e9 and below: float32 has 24 bits, and beside a score that is a billion higher exp gives 0
-for it. Each row has one that is, its own, where nothing else is hidden. Whoever multiplies NaN by 0 gets NaN; here what
-a row does not see is not looked at, so that rows before a NaN have none.
+What hides a key is -inf, or -1e9 and below: float32 has 24 bits, and beside a score that is a billion higher exp gives
+0 for it. Each row has one that is, its own, where nothing else is hidden. Whoever multiplies NaN by 0 gets NaN; here
+what a row does not see is not looked at, so that rows before a NaN have none.
 """
 
 from __future__ import annotations

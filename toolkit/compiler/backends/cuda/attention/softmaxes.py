@@ -146,7 +146,13 @@ def _through_maximum(
     path += [equal, where, negative]
     counted, summed = _spread(count, path, wide=False), _spread(rows, path, wide=False)
     given = _next(part, "Mul")
-    if given is None or counted is None or summed is None or counted.output.sole_user is not part or set(given.inputs) != {part.output, summed.output}:
+    if (
+        given is None
+        or counted is None
+        or summed is None
+        or counted.output.sole_user is not part
+        or set(given.inputs) != {part.output, summed.output}
+    ):
         return None
     if given.output.sole_user is not last or len(last.inputs) != 2:
         return None
