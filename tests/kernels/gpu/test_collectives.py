@@ -18,7 +18,7 @@ from toolkit import client as gm
 from toolkit.errors import GraphmillError, InternalError, InvalidArgumentError
 from toolkit.kernels.collectives import Meetings, Member
 from toolkit.kernels.device_types import memory
-from toolkit.kernels.tensor_space import HOST
+from toolkit.kernels.resources.tensor_space import HOST
 from toolkit.runtime.steps.cancellation import CancellationManager
 
 #: members of a group: the fake driver has two GPUs
