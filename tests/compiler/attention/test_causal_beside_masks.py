@@ -1,4 +1,4 @@
-"""Keys behind the query's own, hidden beside other masks: rows that see none of their keys are as TensorFlow has them."""
+"""Keys behind the query's own, beside other masks: rows that see none of their keys are as TensorFlow has them."""
 
 from __future__ import annotations
 
