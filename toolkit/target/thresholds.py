@@ -65,7 +65,7 @@ class PrimitiveThresholds(NamedTuple):
         join: of what parts are joined to.
         transpose: of transposed copies.
         softmax: a primitive takes 3 us, NumPy's five passes 15.
-        log_softmax: small ones stay NumPy's, for oneDNN's are -inf in a row with a NaN where TensorFlow's are NaN.
+        log_softmax: small ones stay NumPy's, for loading LLVM takes 50 ms.
         channels: fewer leave vector registers empty when one number is applied to each channel.
         turned_weights: of a matrix that changes, from which packing it is a good part of the product.
         turned_rows: of such a product that is computed the other way round; fewer leave registers empty as columns.

@@ -20,6 +20,7 @@ from tests.compiler.operations.rows import numbers
 from toolkit import client as gm
 from toolkit.compiler.backends import cuda
 from toolkit.compiler.backends.cpu.elementwise.operations import (
+    CompiledLogSoftmax,
     CompiledSum,
     FusedLoopNest,
     Made,
@@ -315,6 +316,7 @@ def _x(*shape: int) -> Value:
 #: an operation of a class over an input that fits, and over one that does not
 _CLASSES: dict[str, Callable[[bool], Operation]] = {
     "sum": lambda fits: CompiledSum(input=_x(2, 3, 4 if fits else 5), sizes=(2, 3, 4), outputs=[_x(2, 4)]),
+    "log_softmax": lambda fits: CompiledLogSoftmax(input=_x(3, 4 if fits else 5), outputs=[_x(3, 4)]),
     "total": lambda fits: NumpySum(input=_x(2, 3, 4 if fits else 5), axes=(1,), outputs=[_x(2, 4)]),
     "ufunc": lambda fits: Ufunc(
         function="add", arguments=(_x(4 if fits else 3, 1), _x(4, 5)), outputs=[_x(4, 5)]

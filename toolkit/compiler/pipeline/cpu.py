@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from toolkit.compiler.backends.cpu.elementwise.log_softmax import lower_log_softmax
 from toolkit.compiler.backends.cpu.elementwise.nests import gather_nests, has_nests
 from toolkit.compiler.backends.cpu.elementwise.parts import lower_parts
 from toolkit.compiler.backends.cpu.elementwise.sums import lower_sums
@@ -159,6 +160,13 @@ def _lower_sums(block: Block, to: Compilation) -> None:
     lower_sums(block, to.excluded_by_name, to.target.primitives.reduction)
 
 
+def _lower_log_softmax(block: Block, to: Compilation) -> None:
+    sizes, threads = to.target.primitives, to.threads
+    if to.where is Where.LOOP:  # threads would meet in every iteration
+        sizes, threads = sizes.without_calls(), 1
+    lower_log_softmax(block, to.excluded_by_name, small=sizes.log_softmax, threads=threads, long=to.target.threads.nest)
+
+
 def _find_patterns(block: Block, to: Compilation) -> None:
     find_patterns(block, to.refused, to.target.primitives.elementwise)
 
@@ -267,6 +275,7 @@ PASSES: Sequence[Pass] = (
     Pass("merge_common_subexpressions", _merge_common_subexpressions, where=_BOTH),
     Pass("turn_channels_last", lambda block, to: turn_channels_last(block, to.excluded), _ONEDNN, _BOTH),
     Pass("lower_sums", _lower_sums, _NATIVE, _BOTH),
+    Pass("lower_log_softmax", _lower_log_softmax, _NATIVE, _BOTH),
     Pass("lower_recurrent", _lower_recurrent, finds=_may_be_recurrent),
     Pass("lower_quantized", _lower_quantized, _ONEDNN, finds=_has_quantized),
     Pass("find_patterns", _find_patterns, _ONEDNN),

@@ -78,14 +78,9 @@ class LayerNorm(Operation, mnemonic="layer_norm", traits=Trait.IN_ARENA | Trait.
 
 
 class Softmax(Operation, mnemonic="softmax", traits=Trait.IN_ARENA | Trait.KEEPS_TYPE):
-    """Softmax along the last axis.
-
-    Attributes:
-        log: the logarithm of it.
-    """
+    """Softmax along the last axis."""
 
     input: Value = operand()
-    log: bool = False
 
     def verify(self) -> Iterator[str]:
         yield from relations.same("a softmax and its input", self.output, self.input)

@@ -156,6 +156,22 @@ class CompiledSum(Operation, mnemonic="sum", traits=Trait.IN_ARENA | Trait.ADDRE
             yield f"{relations.text(x)} summed is {relations.text(y)}"
 
 
+class CompiledLogSoftmax(
+    Operation, mnemonic="log_softmax", traits=Trait.IN_ARENA | Trait.ADDRESSABLE | Trait.MACHINE_CODE
+):
+    """The logarithm of softmax along the last axis by a compiled loop.
+
+    Attributes:
+        threads: that it runs on.
+    """
+
+    input: Value = operand()
+    threads: int = 1
+
+    def verify(self) -> Iterator[str]:
+        yield from relations.same("the logarithm of a softmax and its input", self.output, self.input)
+
+
 class NumpySum(Operation, mnemonic="total", traits=_BY_NUMPY):
     """A sum, or mean, by NumPy.
 

@@ -8,8 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from toolkit.compiler.backends.cpu.elementwise.log_softmax import write_log_softmax
 from toolkit.compiler.backends.cpu.elementwise.nests import write_nest
 from toolkit.compiler.backends.cpu.elementwise.operations import (
+    CompiledLogSoftmax,
     CompiledSum,
     FusedLoopNest,
     NumpySigmoid,
@@ -111,7 +113,6 @@ from toolkit.kernels.cpu.onednn.primitive import (
     FORWARD_INFERENCE,
     FORWARD_TRAINING,
     SOFTMAX_ACCURATE,
-    SOFTMAX_LOG,
     Arg,
     Binary,
     Eltwise,
@@ -167,13 +168,12 @@ def write_reduce(emitter: Emitter, operation: Reduce) -> None:
 
 
 def write_softmax(emitter: Emitter, operation: Softmax) -> None:
-    """Softmax or its logarithm over the last axis."""
+    """Softmax over the last axis."""
     x = operation.input
     assert x.shape is not None
     columns = x.shape[-1]
     desc = memory.dense((x.size // columns, columns), x.dtype)
-    algorithm = SOFTMAX_LOG if operation.log else SOFTMAX_ACCURATE
-    primitive = make(operation, "softmax_forward", FORWARD_INFERENCE, algorithm, desc, desc, 1)
+    primitive = make(operation, "softmax_forward", FORWARD_INFERENCE, SOFTMAX_ACCURATE, desc, desc, 1)
     emitter.execute(primitive, [(Arg.SRC, x, desc), (Arg.DST, operation.output, desc)])
 
 
@@ -389,6 +389,7 @@ WRITERS: dict[type[Operation], Writer] = {
     Subsample: write_subsample,
     NumpySum: write_total,
     StagedCopy: write_stage,
+    CompiledLogSoftmax: write_log_softmax,
     CompiledSum: write_sum,
     Ufunc: write_ufunc,
     Winograd: write_winograd,

@@ -182,15 +182,14 @@ def _pad(operation: Operation, sizes: PrimitiveThresholds) -> bool:
     return True
 
 
-@lowering("Softmax", log=False)
-@lowering("LogSoftmax", log=True)
-def _softmax(operation: Operation, sizes: PrimitiveThresholds, *, log: bool) -> bool:
-    """Softmax and its logarithm, along the last axis."""
+@lowering("Softmax")
+def _softmax(operation: Operation, sizes: PrimitiveThresholds) -> bool:
+    """Along the last axis; of its logarithm oneDNN has fewer digits than TensorFlow."""
     if not is_float(operation.inputs[0]) or not is_float(operation.output):
         return False
-    if operation.output.size < (sizes.log_softmax if log else sizes.softmax):
+    if operation.output.size < sizes.softmax:
         return False
-    operation.become(Softmax, input=operation.inputs[0], log=log)
+    operation.become(Softmax, input=operation.inputs[0])
     return True
 
 
