@@ -7,9 +7,11 @@ from toolkit.graph.shapes.registry import ShapeContext, shape_function
 
 
 @shape_function(
-    "CollectiveReduce", "CollectiveReduceV2", "CollectiveAllToAllV2", "CollectiveBcastSendV2", "NcclAllReduce"
-)
+    "CollectiveReduce", "CollectiveReduceV2", "CollectiveAllToAllV2", "CollectiveBcastSendV2", "NcclAllReduce",
+    "NcclBroadcast", "NcclReduce",
+)  # fmt: skip
 def unchanged(c: ShapeContext) -> list[Shape]:
+    """The first input's, whatever the others and the attributes say, as in TensorFlow."""
     return [c.inputs[0]]
 
 
@@ -30,7 +32,7 @@ def other_rows(c: ShapeContext) -> list[Shape]:
     return [shape if shape.dims is None else Shape([None, *shape.dims[1:]])]
 
 
-@shape_function("CollectiveBcastSend", "CollectiveBcastRecv", "NcclBroadcast")
+@shape_function("CollectiveBcastSend", "CollectiveBcastRecv")
 def declared(c: ShapeContext) -> list[Shape]:
     return [c.attr("shape")]
 
@@ -38,12 +40,3 @@ def declared(c: ShapeContext) -> list[Shape]:
 @shape_function("CollectiveBcastRecvV2")
 def received(c: ShapeContext) -> list[Shape]:
     return [c.constant_shape(3)]
-
-
-@shape_function("NcclReduce")
-def reduced(c: ShapeContext) -> list[Shape]:
-    """One shape for all inputs."""
-    shape = c.inputs[0]
-    for other in c.inputs[1:]:
-        shape = shape.merge(other)
-    return [shape]
