@@ -160,6 +160,11 @@ def _lower_sums(block: Block, to: Compilation) -> None:
     lower_sums(block, to.excluded_by_name, to.target.primitives.reduction)
 
 
+def _has_log_softmax(block: Block, to: Compilation) -> bool:
+    """Whether there is one; how many threads there are is asked of a library that has to be loaded."""
+    return any(each.op == "LogSoftmax" for each in block.operations)
+
+
 def _lower_log_softmax(block: Block, to: Compilation) -> None:
     sizes, threads = to.target.primitives, to.threads
     if to.where is Where.LOOP:  # threads would meet in every iteration
@@ -275,7 +280,7 @@ PASSES: Sequence[Pass] = (
     Pass("merge_common_subexpressions", _merge_common_subexpressions, where=_BOTH),
     Pass("turn_channels_last", lambda block, to: turn_channels_last(block, to.excluded), _ONEDNN, _BOTH),
     Pass("lower_sums", _lower_sums, _NATIVE, _BOTH),
-    Pass("lower_log_softmax", _lower_log_softmax, _NATIVE, _BOTH),
+    Pass("lower_log_softmax", _lower_log_softmax, _NATIVE, _BOTH, _has_log_softmax),
     Pass("lower_recurrent", _lower_recurrent, finds=_may_be_recurrent),
     Pass("lower_quantized", _lower_quantized, _ONEDNN, finds=_has_quantized),
     Pass("find_patterns", _find_patterns, _ONEDNN),
