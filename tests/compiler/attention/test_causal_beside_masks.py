@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -12,17 +11,9 @@ import pytest
 
 from tests.compiler.attention.forms import Form, Written
 from tests.compiler.attention.test_forms import compared, graph_of
-from toolkit.kernels.cuda.driver import choose
-from toolkit.kernels.cuda.driver.fake import FakeDriver
 
 pytest.importorskip("llvmlite")
 pytestmark = pytest.mark.tensorflow
-
-
-@pytest.fixture(autouse=True)
-def _fake() -> Iterator[None]:
-    with choose.using(FakeDriver()):
-        yield
 
 
 def _padded_on_the_left(low: float) -> Form:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -14,8 +13,6 @@ from tests import perturbation, tolerance
 from tests.compiler.attention.forms import MODELS, Form, Written, numbers
 from tests.compiler.attention.more_forms import MORE
 from toolkit.formats.models.model import read_model
-from toolkit.kernels.cuda.driver import choose
-from toolkit.kernels.cuda.driver.fake import FakeDriver
 from toolkit.runtime.session import Session
 
 pytest.importorskip("llvmlite")
@@ -31,12 +28,6 @@ APART: dict[str, tuple[str, str]] = {
 }  # fmt: skip
 _PRECISIONS = ("tf32", "bf16", "fp16")
 _SIZES: dict[str, dict[str, int]] = {"cached": {"rows": 1, "keys": 6}}
-
-
-@pytest.fixture(autouse=True)
-def _fake() -> Iterator[None]:
-    with choose.using(FakeDriver()):
-        yield
 
 
 def graph_of(tf: ModuleType, form: Form, folder: Path, *, learning: bool, **sizes: int) -> tuple[Any, list[str], Any]:

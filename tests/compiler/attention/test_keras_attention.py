@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -14,18 +14,10 @@ import pytest
 from tests.compiler.attention.forms import numbers
 from tests.compiler.attention.test_forms import compared
 from toolkit.formats.models.model import read_model
-from toolkit.kernels.cuda.driver import choose
-from toolkit.kernels.cuda.driver.fake import FakeDriver
 
 pytest.importorskip("llvmlite")
 pytestmark = pytest.mark.tensorflow
 _THERE = np.array([[1, 1, 0, 1, 1], [1, 0, 1, 1, 0]], bool)
-
-
-@pytest.fixture(autouse=True)
-def _fake() -> Iterator[None]:
-    with choose.using(FakeDriver()):
-        yield
 
 
 def _multi_head(keras: Any, **sizes: Any) -> Callable[..., Any]:
